@@ -1,7 +1,7 @@
 """Read the installation file of Agones, and change it for programs that run on this machine instead of in pods.
 
-Accounts, rights, resource definitions, the allocation API and the webhooks are kept. As there are no pods, the service
-of the API and the webhooks becomes an alias of the loopback address, and both trust our certificate authority.
+Accounts, rights, resource definitions, the allocation API and the webhooks are kept. As there are no pods, API and
+webhooks are reached at the loopback address, and Kubernetes trusts the certificate authority of this machine for them.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ from scripts.control_plane_files import HOST, NAMESPACE
 Object = dict[str, Any]
 
 SYSTEM = "agones-system"
-"""The namespace of Agones."""
+"""Kubernetes namespace of Agones."""
 SERVICE = "agones-controller-service"
 WEBHOOK_PORT = 8081
 
@@ -37,11 +37,11 @@ PATHS = {
     "MutatingWebhookConfiguration": f"{_WEBHOOKS}/mutatingwebhookconfigurations",
     "ValidatingWebhookConfiguration": f"{_WEBHOOKS}/validatingwebhookconfigurations",
 }
-"""The kinds of objects to create, in this order, with their API paths."""
+"""Kinds of the objects to create, in the order of their creation, with their API paths."""
 
 _ROLE = Path(__file__).resolve().parents[1] / "deploy" / "examples" / "rbac.yaml"
 ACCOUNT = "matchpod"
-"""The account of the service, which has only the rights that the service needs."""
+"""Name of the service account, which gets only the rights that the service needs."""
 
 
 def path_of(item: Object) -> str:
@@ -50,7 +50,7 @@ def path_of(item: Object) -> str:
 
 
 def agones_objects(manifest: Path, authority: Path) -> list[Object]:
-    """Return the objects of the installation file that are needed, in the order of their creation."""
+    """Return those objects of the installation file that are needed, in the order of their creation."""
     bundle = msgspec.json.decode(msgspec.json.encode(authority.read_bytes()))
     objects: list[Object] = [{"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": SYSTEM}}]
     for item in _documents(manifest):
@@ -69,7 +69,7 @@ def _changed(item: Object, bundle: str) -> Object:
 
 
 def _callers(item: Object) -> Iterator[Object]:
-    """Yield the parts of an object that tell the Kubernetes API how to call Agones."""
+    """Yield the parts of an object that define how the Kubernetes API calls Agones."""
     if item["kind"] == "APIService":
         yield item["spec"]
     for webhook in item.get("webhooks", ()):
@@ -77,14 +77,14 @@ def _callers(item: Object) -> Iterator[Object]:
 
 
 def role_rules() -> list[Object]:
-    """Return the rights of the service: the rules of the role in deploy/examples."""
+    """Return the rights of the service, from the role in deploy/examples."""
     (role,) = [item for item in _documents(_ROLE) if item["kind"] == "Role"]
     rules: list[Object] = role["rules"]
     return rules
 
 
 def account_objects() -> list[Object]:
-    """Return the account of the service and its rights in the namespace of the game servers."""
+    """Return the objects that create the service account with its rights in the namespace of the game servers."""
     about = {"metadata": {"name": ACCOUNT, "namespace": NAMESPACE}}
     rbac = "rbac.authorization.k8s.io"
     return [

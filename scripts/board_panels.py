@@ -1,8 +1,9 @@
-"""The rows and panels of the Grafana board, which `scripts/write_board.py` writes.
+"""Define the rows and panels of the Grafana board. `scripts/write_board.py` writes the board to a file.
 
-A panel is a title, a sentence that says what to do, and queries. `%s` in a query stands for the labels that select an
-installation and its processes; `%r` selects regions too. Series with the label `scope` are about something that
-replicas share: each replica reports the same number, so they are aggregated with `max`, all others with `sum`.
+A panel consists of a title, a sentence of advice, and queries. In a query, `%s` is replaced with the labels that select
+an installation and its processes; `%r` also selects regions. Series with the label `scope` measure something that
+replicas share. Each replica reports the same number for them, so they are aggregated with `max`, and all other series
+with `sum`.
 """
 
 from __future__ import annotations
@@ -14,11 +15,14 @@ import msgspec
 from matchpod.core.failures import FAILURE_REASONS
 
 FAILURES: Final = sorted(FAILURE_REASONS)
-"""Outcomes caused by the service or the game server."""
+"""Outcomes of matches that are caused by the service or the game server."""
 
 
 class Panel(msgspec.Struct, frozen=True):
-    """One panel. `queries` are pairs of a query and its legend; `limits` are the lowest values of orange and red."""
+    """One panel.
+
+    `queries` are pairs of a query and its legend. `limits` are the lowest orange and the lowest red value.
+    """
 
     title: str
     advice: str
@@ -32,7 +36,7 @@ class Panel(msgspec.Struct, frozen=True):
 
 
 class Row(msgspec.Struct, frozen=True):
-    """A row of panels with a heading. The panels of a collapsed row are loaded when it is opened."""
+    """A row of panels with a heading. The panels of a collapsed row are only loaded when a user opens the row."""
 
     title: str
     panels: tuple[Panel, ...]
@@ -45,18 +49,18 @@ def number(title: str, advice: str, query: str, unit: str = "short", **more: Any
 
 
 def shared(metric: str, by: str = "") -> str:
-    """Return the query of a gauge that all replicas report alike, summed by labels."""
+    """Return the query of a gauge for which all replicas report the same value, summed by labels."""
     once = f"max without (instance, pod) ({metric})"
     return f"sum by ({by}) ({once})" if by else f"sum({once})"
 
 
 def rate(counter: str, by: str = "") -> str:
-    """Return the query of events per second in all selected processes."""
+    """Return the query for the events per second of all selected processes."""
     return f"sum{f' by ({by})' if by else ''} (rate({counter}[$__rate_interval]))"
 
 
 def quantiles(histogram: str, labels: str, by: str = "") -> tuple[tuple[str, str], ...]:
-    """Return the queries of the median, p95 and p99 of a histogram."""
+    """Return the queries for the median, p95 and p99 of a histogram."""
     legend = f"{{{{{by}}}}} " if by else ""
     buckets = rate(f"{histogram}_bucket{{{labels}}}", f"le, {by}" if by else "le")
     names = ((0.5, "median"), (0.95, "p95"), (0.99, "p99"))

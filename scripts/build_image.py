@@ -1,8 +1,8 @@
 """Build the images of the service, a simulated game server and a CS2 server with docker, podman or buildah.
 
-Run it as `make image`. Version and revision come from the checkout. Another package registry is passed as a secret, so
-it is in no layer. With --debian, the base is a root file system that mmdebstrap makes, for machines that reach a Debian
-mirror but no image registry.
+Run it as `make image`. Version and revision are read from the checkout. The URL of another package registry is passed
+as a secret, so that no layer contains it. With --debian, mmdebstrap builds the base image, for machines that can reach
+a Debian mirror but no image registry.
 """
 
 from __future__ import annotations
@@ -25,13 +25,16 @@ IMAGES: Mapping[str, Path] = {
 ENGINES = ("docker", "podman", "buildah")
 DEBIAN = "bookworm"
 SNIPER = "bullseye"
-"""The release of Debian that stands in for Steam Linux Runtime 3, which is derived from it."""
+"""The Debian release that is used in place of Steam Linux Runtime 3, which is derived from it."""
 DEBIAN_BASE = "localhost/matchpod-base"
 DEBIAN_PACKAGES = "python3,python3-venv,ca-certificates"
 
 
 def engine_command(name: str, storage: Path | None = None) -> list[str]:
-    """Return the command of an engine with its global options; `storage` is the folder of its images."""
+    """Return the command of an engine, with its global options.
+
+    `storage` is the folder where the engine stores images.
+    """
     if storage is None or name == "docker":
         return [name]
     return [name, "--root", str(storage / "images"), "--runroot", str(storage / "run"), "--storage-driver", "vfs"]
@@ -41,9 +44,9 @@ def build_command(arguments: argparse.Namespace, engine: Sequence[str], name: st
     """Return the command that builds an image."""
     labels = {"VERSION": version(), "REVISION": revision()} | ({"BASE": arguments.base} if arguments.base else {})
     files = {"pip": arguments.pip_config, "uv": arguments.uv_config}
-    # Only buildah works without a container runtime, and without namespaces of its own.
+    # Of the engines, only buildah works without a container runtime and without its own namespaces.
     options = ["--isolation", "chroot"] if engine[0] == "buildah" else []
-    # Other formats have no health check.
+    # Other image formats have no health check.
     options += ["--format", "docker"] if engine[0] != "docker" else []
     if arguments.certificates:
         options += ["--volume", f"{arguments.certificates}:/etc/ssl/certs:ro"]
@@ -57,12 +60,12 @@ def build_command(arguments: argparse.Namespace, engine: Sequence[str], name: st
 
 
 def debian_release(name: str) -> str:
-    """Return the release of Debian on which an image is built with --debian."""
+    """Return the Debian release on which an image is built if --debian is used."""
     return SNIPER if name == "matchpod-cs2" else DEBIAN
 
 
 def build_debian_base(engine: Sequence[str], release: str) -> str:
-    """Make a root file system of Debian with Python, import it, and return the name of the image."""
+    """Build a Debian root file system with Python, import it as an image, and return the image's name."""
     base = f"{DEBIAN_BASE}:{release}"
     with tempfile.TemporaryDirectory() as folder:
         archive = Path(folder) / "base.tar"
@@ -88,21 +91,21 @@ def version() -> str:
 
 
 def revision() -> str:
-    """Return the commit of the checkout, with a mark if files were changed; `unknown` outside of git."""
+    """Return the commit of the checkout, with a mark if files have changed; `unknown` outside of a git checkout."""
     command = ["git", "-C", str(ROOT), "describe", "--always", "--dirty", "--abbrev=40", "--exclude=*"]
     found = subprocess.run(command, capture_output=True, text=True, check=False)
     return found.stdout.strip() or "unknown"
 
 
 def run(command: Sequence[str]) -> None:
-    """Run a command; SystemExit if it fails, since its own output says why."""
+    """Run a command. If it fails, raise SystemExit without a message: the output of the command has the reason."""
     print("+", " ".join(command), flush=True)
     if subprocess.run(command, check=False).returncode != 0:
         sys.exit(f"{command[0]} failed; its last lines say why.")
 
 
 def read_arguments(words: Sequence[str]) -> argparse.Namespace:
-    """Read the command line; exit with a message if it cannot be used."""
+    """Parse the command line. If it is invalid, exit with a message."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("names", nargs="*", metavar="IMAGE", help=f"{', '.join(IMAGES)} (default: all)")
     parser.add_argument(
@@ -139,7 +142,7 @@ def read_arguments(words: Sequence[str]) -> argparse.Namespace:
 
 
 def main(words: Sequence[str]) -> int:
-    """Build the images that the command line names."""
+    """Build the images that are named on the command line."""
     arguments = read_arguments(words)
     engine = engine_command(arguments.engine, arguments.storage)
     bases: dict[str, str] = {}

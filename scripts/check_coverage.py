@@ -1,7 +1,7 @@
-"""Check the JSON report of coverage.py against two thresholds; list the files responsible and exit 1 on failure.
+"""Check the JSON report of coverage.py against two thresholds. On failure, list the responsible files and exit with 1.
 
-Two rules: coverage's own percentage (lines and branches) of the whole package, and the branch coverage of the pure
-packages, where an untested branch can end a match wrongly.
+The first threshold is for the percentage that coverage.py computes (lines and branches) of the whole package. The
+second is for the branch coverage of the pure packages, in which an untested branch can end a match wrongly.
 """
 
 from __future__ import annotations
@@ -12,11 +12,12 @@ from pathlib import Path
 from typing import NamedTuple
 
 OVERALL_PERCENT = 90.0
-"""Minimum coverage of lines and branches of the package. Tests cannot reach all parts of the command line and of
-adapters."""
+"""Minimum percentage of covered lines and branches of the package. Tests cannot reach all parts of the command line and
+of adapters."""
 
 PURE_BRANCH_PERCENT = 97.0
-"""Minimum branch coverage of `core` and `cs2`, which are pure code: almost every branch is easy to test."""
+"""Minimum percentage of covered branches in `core` and `cs2`. They are pure code, so almost every branch is easy to
+test."""
 
 PURE_PACKAGES = ("src/matchpod/core/", "src/matchpod/cs2/", "packages/cs2-protocol/")
 
@@ -37,7 +38,7 @@ class FileCoverage(NamedTuple):
 
 
 class Report(NamedTuple):
-    """The part of the coverage report that the rules need."""
+    """The parts of the coverage report that the rules need."""
 
     percent: float
     files: tuple[FileCoverage, ...]
@@ -60,7 +61,7 @@ def read_report(path: Path) -> Report:
 
 
 def overall_faults(report: Report) -> list[str]:
-    """Check the overall rule: return nothing, or a summary line and the files below the threshold."""
+    """Check the first rule. Return nothing, or a summary line and the files below the threshold."""
     if report.percent >= OVERALL_PERCENT:
         return []
     low = sorted((file for file in report.files if file.percent < OVERALL_PERCENT), key=lambda file: file.percent)
@@ -76,7 +77,10 @@ def branch_percent(files: tuple[FileCoverage, ...]) -> float:
 
 
 def pure_faults(files: tuple[FileCoverage, ...]) -> list[str]:
-    """Check the branch rule of the pure packages: return nothing, or a summary line and the files with gaps."""
+    """Check the rule for the branches of the pure packages.
+
+    Return nothing, or a summary line and the files with gaps.
+    """
     if not any(file.branches for file in files):
         return [f"the report has no branches in {' or '.join(PURE_PACKAGES)}: were branches measured?"]
     percent = branch_percent(files)
@@ -90,7 +94,7 @@ def pure_faults(files: tuple[FileCoverage, ...]) -> list[str]:
 
 
 def main(report_path: Path) -> int:
-    """Print the two percentages, or the faults."""
+    """Print the two percentages, or the violated rules."""
     if not report_path.is_file():
         print(f"coverage report {report_path} not found: did the tests import matchpod at all?")
         return 1

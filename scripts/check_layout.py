@@ -1,7 +1,7 @@
-"""Check the layout rules of the source: print every fault with its location, and exit 1 if there are any.
+"""Check the layout rules of the source. Print each fault with its location, and exit with 1 if there are faults.
 
-It checks docstrings, names, functions, mirrored tests, imports of the packages and machine paths; ruff checks style,
-import-linter the other imports. A long module is only a warning.
+The rules are about docstrings, names, functions, mirrored tests, imports of the packages, and paths of a machine. Style
+is checked by ruff, all other imports by import-linter. A long module is a warning, not a fault.
 """
 
 from __future__ import annotations
@@ -13,28 +13,29 @@ from collections.abc import Iterator
 from pathlib import Path
 
 LONG_MODULE_LINES = 600
-"""Number of lines above which a module gets a warning. It is no fault, because a module is split if it has two
-subjects, not to fit a limit. The advice is at most 400."""
+"""Number of lines above which a module gets a warning. The advice is at most 400 lines. This is not a fault: a module
+is split because it has two subjects, not because of its length."""
 
 MAX_FUNCTION_LINES = 40
-"""Maximum number of lines in a function, without its docstring: one screen, so that it is read without scrolling."""
+"""Maximum number of lines of a function without its docstring: one screen, so that it can be read without scrolling."""
 
 MAX_POSITIONAL = 4
-"""Maximum number of positional parameters, without `self` and `cls`. A call with more is hard to read, so all others
-must be keyword-only."""
+"""Maximum number of positional parameters, without `self` and `cls`. Calls with more of them are hard to read, so
+further parameters must be keyword-only."""
 
 MAX_HEAD_LINES = 8
-"""Maximum number of lines in a module docstring, which is read in full only if it is short."""
+"""Maximum number of lines of a module docstring. Longer docstrings are not read in full."""
 
 VAGUE_NAMES = frozenset({"utils", "helpers", "manager", "base", "data", "info"})
-"""Names that fit any content and so attract unrelated code."""
+"""Module names that fit any content, and so attract unrelated code."""
 
 MIRRORED_PACKAGES = {
     "src/matchpod/core": "tests/unit/core",
     "src/matchpod/cs2": "tests/unit/cs2",
     "packages/cs2-protocol/src/cs2_protocol": "packages/cs2-protocol/protocol_tests",
 }
-"""Pure packages and their tests: every module can be tested on its own, so every module has its own test module."""
+"""Pure packages and the folders of their tests. As every module can be tested alone, each must have its own test
+module."""
 
 WITHOUT_OWN_TESTS = {
     "src/matchpod/core/model.py": "value types; covered by every test that builds a match",
@@ -47,13 +48,14 @@ WITHOUT_OWN_TESTS = {
 }
 
 OUTSIDE_PACKAGES = frozenset({"matchpod", "tests", "scripts"})
-"""Packages that nothing below `packages` may import, not even tests, so that packages work without this checkout."""
+"""Packages that code below `packages` must not import, not even in tests, so that it can be used without this
+checkout."""
 
 STANDING_ALONE = ("matchpod.web.http",)
-"""Packages below `src` that may import nothing else of this project, so that another project could use them."""
+"""Packages below `src` that must not import anything else of this project, so that other projects could use them."""
 
 MACHINE_PATHS = tuple(f"/{folder}/".encode() for folder in ("work", "root"))
-"""Paths that exist on one machine only and must not be referenced."""
+"""Folders that exist on a single machine only. No file may refer to a path in them."""
 
 
 def find_warnings(root: Path) -> list[str]:
@@ -102,7 +104,7 @@ def module_faults(module: Path, path: str) -> Iterator[str]:
 
 
 def docstring_faults(tree: ast.Module, path: str) -> Iterator[str]:
-    """Yield a fault unless the module docstring has one to eight lines."""
+    """Yield a fault if the module docstring is missing or has more than eight lines."""
     docstring = ast.get_docstring(tree)
     if not docstring:
         yield f"{path}:1 module has no docstring that says what it does"
@@ -122,7 +124,7 @@ def function_faults(node: ast.FunctionDef | ast.AsyncFunctionDef, path: str) -> 
 
 
 def class_name_faults(root: Path) -> Iterator[str]:
-    """Yield the public classes of the service that have the same name as another, because readers confuse them."""
+    """Yield the public classes of the service whose name another public class has too, because readers confuse them."""
     modules: dict[str, str] = {}
     for path, module in source_modules(root):
         for line, name in _public_classes(module.read_text(encoding="utf-8")) if path.startswith("src/") else ():
@@ -143,7 +145,7 @@ def mirror_faults(root: Path) -> Iterator[str]:
 
 
 def package_import_faults(root: Path) -> Iterator[str]:
-    """Yield the imports below `packages` of modules that are not part of a package there."""
+    """Yield the imports below `packages` that refer to `matchpod`, `tests` or `scripts`."""
     for module in sorted((root / "packages").rglob("*.py")):
         path = module.relative_to(root).as_posix()
         for line, name in _imports(module.read_text(encoding="utf-8")):
@@ -152,7 +154,7 @@ def package_import_faults(root: Path) -> Iterator[str]:
 
 
 def standing_alone_faults(root: Path) -> Iterator[str]:
-    """Yield the imports in a standalone package of modules of this project outside of that package."""
+    """Yield the imports in a standalone package that refer to modules of this project outside the package."""
     ours = {package.name for sources in (root / "src", *root.glob("packages/*/src")) for package in sources.glob("*")}
     for package in STANDING_ALONE:
         for module in sorted((root / "src" / package.replace(".", "/")).rglob("*.py")):
@@ -163,7 +165,7 @@ def standing_alone_faults(root: Path) -> Iterator[str]:
 
 
 def repository_files(root: Path) -> list[Path]:
-    """Return all files that git tracks or does not ignore."""
+    """Return all files that are tracked by git, and new files that git does not ignore."""
     command = ["git", "-C", str(root), "ls-files", "-z", "--cached", "--others", "--exclude-standard"]
     process = subprocess.run(command, check=False, capture_output=True)
     if process.returncode != 0:
@@ -172,7 +174,7 @@ def repository_files(root: Path) -> list[Path]:
 
 
 def machine_path_faults(root: Path, files: list[Path]) -> Iterator[str]:
-    """Yield the lines that contain a machine path."""
+    """Yield the lines that contain a path of a single machine."""
     for file in files:
         if not file.is_file():  # deleted but not yet committed, or a broken link
             continue
@@ -183,7 +185,7 @@ def machine_path_faults(root: Path, files: list[Path]) -> Iterator[str]:
 
 
 def main(root: Path) -> int:
-    """Print the warnings and faults of the checkout; only faults make it fail."""
+    """Print the warnings and faults of the checkout. Only faults cause an exit code of 1."""
     faults = find_faults(root)
     for warning in find_warnings(root):
         print(f"warning: {warning}")
@@ -214,7 +216,7 @@ def _imports(text: str) -> Iterator[tuple[int, str]]:
 
 
 def _statements(node: ast.AST) -> Iterator[ast.stmt]:
-    """Yield all statements below a node, without their expressions, which are most of a module."""
+    """Yield all statements below a node. Expressions, which are most nodes of a module, are not visited."""
     for name in ("body", "orelse", "finalbody", "handlers", "cases"):
         for child in getattr(node, name, ()):
             if isinstance(child, ast.stmt):

@@ -1,7 +1,7 @@
-"""Check that the licences of all dependencies of the service are among those that were accepted.
+"""Check that all dependencies of the service have accepted licences.
 
-The dependencies are those in uv.lock for this platform, without the ones for development; their metadata says the
-licence. Whether a dependency with another licence is accepted is for a person to decide, who then adds it here.
+The dependencies are those in uv.lock for this platform, without development dependencies. Their licences are read from
+their metadata. If a dependency has another licence, a person must decide whether to accept it and add it here.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ ACCEPTED = frozenset(
     {"Apache-2.0", "BSD-2-Clause", "BSD-3-Clause", "ISC", "MIT", "MIT-0", "MPL-2.0", "PSF-2.0", "BSD License"}
     | {"MIT License", "ISC License (ISCL)", "Mozilla Public License 2.0 (MPL 2.0)", "Apache Software License"}
 )
-"""SPDX names, and the names in classifiers, which older packages have instead."""
+"""Accepted licences: SPDX names, and the names in classifiers, which older packages have instead."""
 EXPORT = (
     ".venv/bin/uv",
     "export",
@@ -31,7 +31,7 @@ EXPORT = (
 
 
 def licences(package: Message) -> list[str]:
-    """Return the licences of a package, by its metadata. Of alternative licences, it is enough that one is accepted."""
+    """Return the licences of a package from its metadata. Of alternative licences, an accepted one is returned."""
     if expression := package.get("License-Expression"):
         groups = [group.strip(" ()").split(" OR ") for group in expression.split(" AND ")]
         return [next((licence for licence in group if licence in ACCEPTED), group[0]) for group in groups]
@@ -41,16 +41,16 @@ def licences(package: Message) -> list[str]:
 
 
 def find_faults(packages: dict[str, Message]) -> list[str]:
-    """Return a line for each package with a licence that was not accepted."""
+    """Return a line for each package that has a licence which is not accepted."""
     found = ((name, licence) for name, package in packages.items() for licence in licences(package))
     return [f"{name}: {licence}" for name, licence in found if licence not in ACCEPTED]
 
 
 def main() -> int:
-    """Check the installed packages; print what was found."""
+    """Check the installed packages, and print the result."""
     exported = subprocess.run(EXPORT, capture_output=True, text=True, check=True).stdout
     names = re.findall(r"^([\w.-]+)==[^;\n]*(?:;(.*))?$", exported, re.MULTILINE)
-    # A package that is not installed is for another platform.
+    # A package that is not installed is only needed on another platform.
     installed = {package.name.lower().replace("_", "-") for package in metadata.distributions()}
     packages = {
         name: cast("Message", metadata.metadata(name))

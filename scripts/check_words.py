@@ -1,4 +1,6 @@
-"""Check that no tracked text uses a word we avoid: print every use with its location, and exit 1 if there are any.
+"""Check that no file of the checkout uses an avoided word.
+
+Print each use with its location, and exit with 1 if there are any.
 
 The words hide who does what ("whoever drives it") or read as old-fashioned. Words that are data are allowed: a string
 that is just such a word, the HE grenade, and the lines in EXCEPTIONS.
@@ -38,7 +40,7 @@ SKIPPED = (
     "scripts/check_words.py",
     "tests/unit/test_word_rules.py",
 )
-"""Files that are not checked: generated ones, recorded data, and this check with its test."""
+"""Files and folders that are not checked: generated files, recorded data, and this check with its test."""
 
 EXCEPTIONS = (
     ("src/matchpod/core/views/leaderboard.py", "he: Annotated", "API field: HE grenades"),
@@ -54,10 +56,10 @@ EXCEPTIONS = (
     ("tests/contract/test_history.py", "he=0", "API field: HE grenades"),
     ("tests/unit/web/histories.py", "he=1", "API field: HE grenades"),
 )
-"""Lines that may contain a word: the file, a text on the line, and the reason."""
+"""Lines that may contain an avoided word: file, text on the line, and reason."""
 
 _WORD = re.compile(
-    # Not faults: `HE`, the grenade; a string that is just the word; "no more than", which is plain English.
+    # Allowed: the grenade `HE`, a string that consists of the word only, and the phrase "no more than".
     r"(?<!\w)(?P<quote>[\"'`]?)(?P<word>(?-i:(?!HE\b))(?:" + "|".join(SUGGESTIONS) + r"))(?!\w)(?! than\b)",
     re.IGNORECASE,
 )
@@ -69,7 +71,7 @@ def find_faults(root: Path) -> list[str]:
 
 
 def file_faults(file: Path, path: str) -> Iterator[str]:
-    """Yield the uses of the words in one file, unless the file is skipped, deleted or binary."""
+    """Yield the uses of avoided words in a file. Skipped, deleted and binary files have none."""
     if path.startswith(SKIPPED) or not file.is_file():
         return
     try:
@@ -84,7 +86,7 @@ def file_faults(file: Path, path: str) -> Iterator[str]:
 
 
 def words_in(line: str) -> Iterator[str]:
-    """Yield the avoided words in a line, as they are written."""
+    """Yield the avoided words in a line, spelled as in the line."""
     for found in _WORD.finditer(line):
         quote, word = found["quote"], found["word"]
         is_whole_string = bool(quote) and line.startswith(quote, found.end())

@@ -1,7 +1,8 @@
-"""Compare simulated matches with a real one: log lines per round by kind, and rates of play, as a table.
+"""Compare simulated matches with a real match, in a table of log lines per round by kind and of rates of play.
 
-`python -m scripts.compare_lines REAL.log` prints the table of `docs/lab/simulator.md`. Only the live part is compared,
-from the last `Match_Start` to `Game Over`, without RCON echoes, which depend on the RCON client.
+`python -m scripts.compare_lines REAL.log` prints the table of `docs/lab/simulator.md`. Only the live part of a match is
+compared: from the last `Match_Start` to `Game Over`. Logged RCON commands are excluded, because they depend on the RCON
+client.
 """
 
 from __future__ import annotations
@@ -27,7 +28,7 @@ _IGNORED = (world_lines.RconCommand,)
 
 
 class Rates:
-    """Counts of the live part of one or more matches."""
+    """Counts over the live part of one or more matches, from which rates are computed."""
 
     def __init__(self) -> None:
         self.kinds: Counter[str] = Counter()
@@ -41,7 +42,7 @@ class Rates:
         self.unknown = 0
 
     def add(self, lines: Iterable[bytes]) -> None:
-        """Count one map. A restart discards earlier lines, such as warmup and knife rounds."""
+        """Count one map. At a restart, discard the lines before it, such as those of warmup and knife round."""
         reader, pending = LineReader(), list[Line]()
         for raw in lines:
             _, line = reader.read(raw)
@@ -80,7 +81,7 @@ class Rates:
                     pass
 
     def figures(self) -> dict[str, float]:
-        """Return rates of play by name."""
+        """Return the rates of play by name: per round, per map or per kill."""
         rounds = max(1, self.rounds)
         return {
             "rounds per map": self.rounds / max(1, self.maps),
@@ -100,7 +101,7 @@ def _kind(line: Line) -> str:
 
 
 def table(real: Rates, simulated: Rates) -> str:
-    """Return the comparison as Markdown: rates of play, then lines per round by kind, most common first."""
+    """Return the comparison as a Markdown table: rates of play, then lines per round by kind, sorted by frequency."""
     rows = ["| | real | simulated |", "|---|---:|---:|"]
     real_rates, simulated_rates = real.figures(), simulated.figures()
     rows += [f"| {name} | {rate:.2f} | {simulated_rates[name]:.2f} |" for name, rate in real_rates.items()]
@@ -114,7 +115,7 @@ def table(real: Rates, simulated: Rates) -> str:
 
 
 def main() -> int:
-    """Compare the log named on the command line with simulated matches."""
+    """Compare the log file that is named on the command line with simulated matches."""
     from tests.unit.simulator.played_match import five_against_five
 
     if len(sys.argv) != 2:

@@ -1,4 +1,4 @@
-"""Write what a control plane on this machine needs: certificates, keys, tokens and kubeconfigs."""
+"""Write the files that a Kubernetes control plane on this machine needs: certificates, keys, tokens and kubeconfigs."""
 
 from __future__ import annotations
 
@@ -16,13 +16,13 @@ from cryptography.x509.oid import NameOID
 
 HOST = "127.0.0.1"
 NAMESPACE = "default"
-"""The namespace of the game servers."""
+"""Kubernetes namespace of the game servers."""
 
 _VALID = timedelta(days=1)
 
 
 class Authority:
-    """A certificate authority that writes its files into a folder."""
+    """A certificate authority. It writes its files into a folder."""
 
     def __init__(self, folder: Path) -> None:
         self._folder = folder
@@ -32,7 +32,10 @@ class Authority:
         """The file with its own certificate."""
 
     def issue(self, name: str, *hosts: str) -> tuple[Path, Path]:
-        """Issue a certificate for the loopback address and more names; return its file and that of its key."""
+        """Issue a certificate for the loopback address and more names.
+
+        Return the files of the certificate and its key.
+        """
         key = ec.generate_private_key(ec.SECP256R1())
         names = [x509.IPAddress(IPv4Address(HOST)), *(x509.DNSName(host) for host in hosts)]
         return self._write(name, key, x509.SubjectAlternativeName(names)), write_key(self._folder / f"{name}.key", key)
@@ -58,17 +61,17 @@ def _name(name: str) -> x509.Name:
 
 
 def write_key(path: Path, key: ec.EllipticCurvePrivateKey | None = None) -> Path:
-    """Write a private key, a new one by default."""
+    """Write a private key to a file. Create a new key if none is passed."""
     key = key or ec.generate_private_key(ec.SECP256R1())
     path.touch(mode=0o600)
-    # kube-apiserver reads keys of accounts in this format only.
+    # kube-apiserver reads the keys of service accounts in this format only.
     pem = serialization.PrivateFormat.TraditionalOpenSSL
     path.write_bytes(key.private_bytes(serialization.Encoding.PEM, pem, serialization.NoEncryption()))
     return path
 
 
 def write_admin_token(path: Path) -> str:
-    """Write the token file of the API, with a single token, that of an administrator; return the token."""
+    """Write the API's token file, which contains only a new token of an administrator; return this token."""
     token = secrets.token_urlsafe(32)
     path.touch(mode=0o600)
     path.write_text(f'{token},admin,admin,"system:masters"\n')
@@ -76,7 +79,7 @@ def write_admin_token(path: Path) -> str:
 
 
 def write_kubeconfig(path: Path, url: str, authority: Path, tokens: Mapping[str, str]) -> Path:
-    """Write a kubeconfig with a context per token; the first one is the current context."""
+    """Write a kubeconfig with one context per token. The first context is the current context."""
     content = {
         "apiVersion": "v1",
         "kind": "Config",

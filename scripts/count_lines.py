@@ -1,6 +1,6 @@
-"""Print how many lines each room has, and how many were added and removed since the last release.
+"""Print how many lines each room has, and how many were added and removed since the latest release.
 
-It is only informative: each change adds a little, and the sum would otherwise go unnoticed.
+This is information only. Each change adds a few lines, and without this table the total would go unnoticed.
 """
 
 from __future__ import annotations
@@ -13,7 +13,7 @@ from pathlib import Path
 from typing import NamedTuple
 
 if __name__ == "__main__":
-    # Run as a script: make `tests` importable from the checkout.
+    # Make `tests` importable from the checkout when this file is run as a script.
     sys.path[0] = str(Path(__file__).resolve().parents[1])
 
 from tests.last_release import COMMIT, ROOT, VERSION
@@ -23,7 +23,7 @@ GENERATED = frozenset({"uv.lock"})
 
 
 class Lines(NamedTuple):
-    """Lines of a room: now, and those added and removed since the last release."""
+    """Number of lines of a room: now, and added and removed since the latest release."""
 
     now: int
     added: int
@@ -31,7 +31,7 @@ class Lines(NamedTuple):
 
 
 def room_of(path: str) -> str:
-    """Return the room of a file: `src/matchpod/core`, `packages/cs2-protocol`, `tests/unit`, `docs`."""
+    """Return the room of a file, such as `src/matchpod/core`, `packages/cs2-protocol`, `tests/unit` or `docs`."""
     first, *rest = path.split("/")
     if not rest:
         return "/"
@@ -43,13 +43,13 @@ def room_of(path: str) -> str:
 
 
 def changes(numstat: str) -> dict[str, tuple[int, int]]:
-    """Return added and removed lines by path, from `git diff --numstat -z`; binary files count as none."""
+    """Return the added and removed lines by path, from `git diff --numstat -z`. Binary files count as 0 lines."""
     rows = [row.split("\t") for row in numstat.split("\0") if row]
     return {path: (0, 0) if added == "-" else (int(added), int(removed)) for added, removed, path in rows}
 
 
 def count(sizes: Mapping[str, int], changed: Mapping[str, tuple[int, int]]) -> dict[str, Lines]:
-    """Return the lines of each room, from the sizes of all files and the changes by path."""
+    """Return the lines of each room, from the line counts of all files and the changes by path."""
     now: Counter[str] = Counter()
     added: Counter[str] = Counter()
     removed: Counter[str] = Counter()
@@ -62,7 +62,7 @@ def count(sizes: Mapping[str, int], changed: Mapping[str, tuple[int, int]]) -> d
 
 
 def table(rooms: Mapping[str, Lines]) -> str:
-    """Return the rooms as text, with sums of the source, and of all."""
+    """Return the table of rooms as text, with the sums of the source and of all rooms."""
     source = [lines for room, lines in rooms.items() if room.startswith(("src", "packages"))]
     text = [f"{'lines':<28}{'now':>8}  since {VERSION}"]
     for room, lines in {**rooms, "source": _sum(source), "all": _sum([*rooms.values()])}.items():
@@ -86,7 +86,7 @@ def _lines(path: Path) -> int:
 
 
 def main() -> int:
-    """Print the table, or why it cannot be printed."""
+    """Print the table, or the reason why it cannot be computed."""
     try:
         changed = changes(_git("diff", "--numstat", "--no-renames", "-z", COMMIT))
         paths = [path for path in _git("ls-files", "-z").split("\0") if path and (ROOT / path).is_file()]

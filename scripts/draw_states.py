@@ -1,4 +1,7 @@
-"""Draw the diagrams in docs/match-states.md and docs/server-states.md. Run it after changing a transition table."""
+"""Draw the diagrams in docs/match-states.md and docs/server-states.md.
+
+Run this script after changing a transition table.
+"""
 
 from __future__ import annotations
 
@@ -21,7 +24,10 @@ _Trigger = TypeVar("_Trigger", bound=StrEnum)
 
 
 def draw(transitions: Mapping[tuple[_State, _Trigger], _State], start: _State) -> str:
-    """Return a Mermaid diagram with one arrow per transition; a state without outgoing transitions is final."""
+    """Return a Mermaid diagram with one arrow per transition.
+
+    A state without outgoing transitions is drawn as final.
+    """
     arrows = [f"    {state} --> {target}: {trigger}" for (state, trigger), target in transitions.items()]
     sources = {state for state, _ in transitions}
     final = dict.fromkeys(target for target in transitions.values() if target not in sources)
@@ -39,7 +45,7 @@ def redraw(page: str, diagram: str) -> str:
 
 
 def diagrams() -> dict[Path, str]:
-    """Return the diagram of each page."""
+    """Return the diagram for each page."""
     return {
         DOCS / "match-states.md": draw(match.TRANSITIONS, match.MatchPhase.WARMUP),
         DOCS / "server-states.md": draw(server_status.TRANSITIONS, server_status.ServerPhase.ALLOCATING),
@@ -47,7 +53,7 @@ def diagrams() -> dict[Path, str]:
 
 
 def main(pages: Mapping[Path, str]) -> int:
-    """Write the pages; up-to-date pages are unchanged."""
+    """Write the pages whose diagram has changed."""
     for page, diagram in pages.items():
         page.write_text(redraw(page.read_text(encoding="utf-8"), diagram), encoding="utf-8")
     return 0

@@ -1,9 +1,9 @@
-"""Run a command, such as tests, next to a real control plane with Agones: no kubelet, no containers, no network.
+"""Run a command, such as tests, with a real control plane and Agones, but without kubelet, containers and network.
 
-etcd, kube-apiserver and the controller and extensions of Agones run as plain processes in a network namespace of their
-own, which has only the loopback interface; so does the command. Game servers must be development servers (annotation
-`agones.dev/dev-address`), since nothing starts pods. MATCHPOD_TEST_KUBECONFIG names a kubeconfig for the command with
-two contexts: `matchpod`, the current one, has the rights of the service; `set-up` has all rights.
+etcd, kube-apiserver, the controller and the extensions of Agones, and the command run as processes in a new network
+namespace that has only the loopback interface. Game servers must be development servers (annotation
+`agones.dev/dev-address`), since nothing starts pods. For the command, MATCHPOD_TEST_KUBECONFIG is the path of a
+kubeconfig with two contexts: `matchpod`, the current context, has the rights of the service; `set-up` has all rights.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ from pathlib import Path
 import httpx
 
 if __name__ == "__main__":
-    # Run as a script: make `scripts` importable from the checkout.
+    # Make `scripts` importable from the checkout when this file is run as a script.
     sys.path[0] = str(Path(__file__).resolve().parents[1])
 
 from scripts.agones_manifest import (
@@ -47,11 +47,11 @@ API_URL = f"https://{HOST}:6443"
 ETCD_URL = f"http://{HOST}:2379"
 PEER_URL = f"http://{HOST}:2380"
 READY_S = 180.0
-"""Time limit for each step of the start; the machine may be slow and busy."""
+"""Timeout in seconds of each step of the start. It is long because the machine may be slow and busy."""
 
 
 class ControlPlane:
-    """The programs, their files, and a client with all rights."""
+    """The processes of the control plane, their files, and a client with all rights."""
 
     def __init__(self, programs: Path, folder: Path, stack: ExitStack) -> None:
         self._programs = programs
@@ -88,23 +88,23 @@ class ControlPlane:
             *(f"--requestheader-client-ca-file={self._authority.certificate}",),
             *("--requestheader-allowed-names=front-proxy-client", "--requestheader-username-headers=X-Remote-User"),
             *("--requestheader-group-headers=X-Remote-Group", "--requestheader-extra-headers-prefix=X-Remote-Extra-"),
-            # An endpoint cannot be a loopback address, and no program uses the endpoint.
+            # An endpoint cannot be a loopback address. This address is a placeholder: no program uses the endpoint.
             *("--advertise-address=192.0.2.1", "--endpoint-reconciler-type=none"),
         )
         self._until("kube-apiserver is ready", lambda: self.client.get("/readyz").status_code == httpx.codes.OK)
 
     def start_agones(self, manifest: Path, batch_wait: str) -> None:
-        """Install Agones, and start its programs with the rights that its installation file gives them."""
+        """Install Agones, and start its programs with the rights from its installation file."""
         for item in agones_objects(manifest, self._authority.certificate):
             self.create(item)
         token = self.account_token(SYSTEM, "agones-controller")
-        # The extensions read their certificate from /certs, so they get a file system of their own.
+        # The extensions read their certificate from /certs, so they run with their own root folder.
         root = self._folder / "extensions"
         (root / "certs").mkdir(parents=True)
         certificate, key = self._authority.issue("agones", f"{SERVICE}.{SYSTEM}.svc")
         for source, name in ((certificate, "certs/server.crt"), (key, "certs/server.key")):
             shutil.copy(source, root / name)
-        # Go programs read their own path from this link.
+        # Go programs read the path of their executable from this link.
         (root / "proc" / "self").mkdir(parents=True)
         (root / "proc" / "self" / "exe").symlink_to("/agones-extensions")
         kubeconfig = write_kubeconfig(root / "kubeconfig", API_URL, self._authority.certificate, {"agones": token})
@@ -121,13 +121,13 @@ class ControlPlane:
         )
 
     def create(self, item: Object) -> None:
-        """Create an object; SystemExit says why it was rejected."""
+        """Create an object. If it is rejected, exit with the reason."""
         response = self.client.post(path_of(item), json=item)
         if response.is_error:
             sys.exit(f"{item['kind']} {item['metadata']['name']} was rejected: {response.text}")
 
     def account_token(self, namespace: str, name: str) -> str:
-        """Return a token of a service account."""
+        """Create a token for a service account, and return it."""
         response = self.client.post(
             f"/api/v1/namespaces/{namespace}/serviceaccounts/{name}/token",
             json={"apiVersion": "authentication.k8s.io/v1", "kind": "TokenRequest", "spec": {}},
@@ -137,7 +137,7 @@ class ControlPlane:
         return token
 
     def write_kubeconfig(self) -> Path:
-        """Write the kubeconfig for the command."""
+        """Write the kubeconfig for the command, and return its path."""
         for item in account_objects():
             self.create(item)
         tokens = {ACCOUNT: self.account_token(NAMESPACE, ACCOUNT), SET_UP: self._token}
@@ -194,7 +194,7 @@ def _running(command: Sequence[str], log: Path, environment: Mapping[str, str]) 
 
 
 def read_arguments(arguments: Sequence[str]) -> argparse.Namespace:
-    """Read the command line; exit with a message if it cannot be used."""
+    """Parse the command line. If it is invalid, exit with a message."""
     parser = argparse.ArgumentParser(
         description=__doc__,
         formatter_class=argparse.RawDescriptionHelpFormatter,
@@ -218,12 +218,12 @@ def read_arguments(arguments: Sequence[str]) -> argparse.Namespace:
 
 
 def main() -> int:
-    """Enter a namespace, start everything, run the command, stop everything; return the exit code of the command."""
+    """In a new namespace, start everything, run the command, and stop everything; return the command's exit code."""
     arguments = read_arguments(sys.argv[1:])
     if INSIDE not in os.environ:
         unshare = ["unshare", "--map-root-user", "--net", sys.executable, *sys.argv]
         os.execvpe(unshare[0], unshare, {**os.environ, INSIDE: "1"})
-    signal.signal(signal.SIGTERM, lambda *_: sys.exit(128 + signal.SIGTERM))  # so that everything is stopped
+    signal.signal(signal.SIGTERM, lambda *_: sys.exit(128 + signal.SIGTERM))  # exit normally, to stop all processes
     subprocess.run(["ip", "link", "set", "lo", "up"], check=True)
     with ExitStack() as stack:
         folder = arguments.folder or Path(stack.enter_context(tempfile.TemporaryDirectory()))

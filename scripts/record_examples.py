@@ -1,8 +1,8 @@
-"""Record the examples of the API description: play simulated matches on a real service and store its answers.
+"""Record the examples for the API description: play simulated matches on a real service, and store its answers.
 
-Run it after a change of answers of the API, and review the difference: `python -m scripts.record_examples`. It takes
-one or two minutes. Long lists are shortened, and secrets and local addresses are replaced. Only the errors 500, 503
-and RULING_TOO_LATE are not provoked, but built with the code of the service.
+Run `python -m scripts.record_examples` after a change to the API's answers, and review the difference. It takes one or
+two minutes. Long lists are shortened; secrets and local addresses are replaced. The errors 500, 503 and RULING_TOO_LATE
+are built with the code of the service; all other errors are provoked.
 """
 
 from __future__ import annotations
@@ -25,10 +25,10 @@ from scripts.recorded_service import RecordedService, Response, wait_until
 FILE = Path(__file__).resolve().parents[1] / "src" / "matchpod" / "web" / "openapi" / "assets" / "examples.json"
 
 MAX_ITEMS = 2
-"""Maximum number of objects kept of a list, enough to see that it is a list."""
+"""Maximum number of objects kept of a list. Two objects show that it is a list."""
 
 RATE_LIMIT = 300
-"""Rate limit of the service, in requests per minute and key. Only the request that provokes the error exceeds it."""
+"""Rate limit of the service in requests per minute and key. It is only exceeded to provoke the error."""
 
 PLAYERS = [str(76561198000000001 + number) for number in range(4)]
 TEAMS = {
@@ -68,7 +68,7 @@ DETECTION = (
 
 
 class Recorder:
-    """Collects examples by operation, and the values of path parameters that lead to them."""
+    """Collects examples by operation, with the values of path parameters for which they were recorded."""
 
     def __init__(self, service: RecordedService) -> None:
         self.service = service
@@ -94,13 +94,13 @@ class Recorder:
     def request(
         self, endpoint: Endpoint, parameters: Mapping[str, str], body: object = None, *, query: str = ""
     ) -> Response:
-        """Call an operation without recording anything."""
+        """Call an operation without recording the answer."""
         headers = {key: value for key, value in parameters.items() if f"{{{key}}}" not in endpoint.path}
         path = endpoint.path.format(**parameters) + query
         return self.service.call(endpoint.method, path, body, headers=headers)
 
     def add(self, name: str, label: str, response: Response) -> None:
-        """Record an answer."""
+        """Record an answer of an operation under a label."""
         value = shortened(response.json) if response.json is not None else response.text
         own = self.operations.setdefault(name, {})
         own.setdefault("responses", {}).setdefault(str(response.status), {})[label] = value
@@ -118,7 +118,7 @@ class Recorder:
 
 
 def shortened(value: Any) -> Any:
-    """Return the value with only the first objects of each list; of a timeline, the first item of each type."""
+    """Return a copy in which lists of objects are shortened. Of a timeline, the first item of each type is kept."""
     if isinstance(value, dict):
         return {key: shortened(item) for key, item in value.items()}
     if not isinstance(value, list) or not value or not isinstance(value[0], dict):
@@ -162,7 +162,7 @@ def has_ended(service: RecordedService, server_id: str) -> bool:
 
 
 def create_matches(recorder: Recorder) -> tuple[str, str]:
-    """Create matches that end in different ways; return the servers of the two that are played."""
+    """Create matches that end in different ways. Return the servers of the two matches that are played."""
     common = {
         "region": "sandbox",
         "gameType": "cs2",
@@ -200,7 +200,7 @@ def create_matches(recorder: Recorder) -> tuple[str, str]:
 
 
 def record_live_match(recorder: Recorder, server_id: str) -> Response:
-    """Record the answers while a match is played; return the match, which has no result yet."""
+    """Record the answers while a match is played. Return the answer with the match, which has no result yet."""
     service = recorder.service
 
     def is_live() -> bool:
@@ -216,7 +216,7 @@ def record_live_match(recorder: Recorder, server_id: str) -> Response:
 
 
 def record_actions(recorder: Recorder, server_id: str) -> None:
-    """Record which actions are possible on a live match, a requested action, and its end."""
+    """Record the possible actions on a live match, the request of an action, and the end of the action."""
     body = {"type": "say", "text": "Good luck to both teams", "reason": "Final", "by": "Eva Admin"}
     asked = recorder.call("requestAction", "say", body, id=server_id).json["actionId"]
     path = f"/api/v1/servers/{server_id}/actions"
@@ -228,14 +228,14 @@ def record_actions(recorder: Recorder, server_id: str) -> None:
 
 
 def create_webhook(recorder: Recorder) -> str:
-    """Create a webhook that gets all events of the matches; return its id."""
+    """Create a webhook that receives all events of the matches; return its id."""
     body = {"url": f"{recorder.service.proxy.url}/events", "events": ["*"]}
     webhook_id: str = recorder.call("createWebhook", "all", body).json["id"]
     return webhook_id
 
 
 def record_webhook(recorder: Recorder, webhook_id: str) -> None:
-    """Record the operations on a webhook, and a delivery of each type of event."""
+    """Record the operations on a webhook, and a delivery for each type of event."""
     service, events = recorder.service, recorder.service.proxy.events
     wait_until(lambda: "match.ruled" in {event["type"] for event in events}, "the events have arrived")
     recorder.call("listWebhooks", "webhooks")
@@ -259,7 +259,7 @@ def record_webhook(recorder: Recorder, webhook_id: str) -> None:
 
 
 def add_unplayed_events(recorder: Recorder) -> None:
-    """Add examples of events that no match of this script has, built from events that were sent."""
+    """Add examples of events that do not occur in the matches of this script, built from events that were sent."""
     live, done = (recorder.webhooks[name]["event"] for name in ("match.live", "action.done"))
     at, action = live["timestamp"], done["data"]
     item = {"seq": 31, "timestamp": at, "roundNumber": 4}
@@ -282,7 +282,7 @@ def add_unplayed_events(recorder: Recorder) -> None:
 
 
 def record_results(recorder: Recorder, in_progress: Response) -> None:
-    """Record the results and the callbacks; `in_progress` is the answer before there was a result."""
+    """Record the results and the callbacks. `in_progress` is the answer from before the result existed."""
     recorder.call("getMatchByExternalId", "competitive", externalMatchId="cup-17")
     recorder.call("getMatchByExternalId", "deathmatch", externalMatchId="warmup-3")
     recorder.add("getMatchByExternalId", "in-progress", in_progress)
@@ -300,7 +300,7 @@ def record_results(recorder: Recorder, in_progress: Response) -> None:
 
 
 def record_ruling(recorder: Recorder) -> None:
-    """Record a ruling on a match that canceled itself, and its withdrawal."""
+    """Record a ruling on a match that canceled itself, and the withdrawal of the ruling."""
     no_show = recorder.service.call("GET", "/api/v1/matches/cup-19").json["serverId"]
     body = {"winner": "team1", "reason": "Blues did not come in time.", "by": "Eva Admin"}
     recorder.call("ruleMatch", "no-show", body, id=no_show)
@@ -309,7 +309,7 @@ def record_ruling(recorder: Recorder) -> None:
 
 
 def record_check(recorder: Recorder) -> None:
-    """Record a check of the region: the answer to its request, and its findings."""
+    """Record a check of the region: the answer to the request, and the findings."""
     recorder.call("checkRegion", "requested", code="sandbox")
     path = "/api/v1/regions/sandbox/check"
     wait_until(lambda: recorder.service.call("GET", path).json["state"] == "done", "the region has been checked")
@@ -355,7 +355,7 @@ def record_streams(recorder: Recorder, server_id: str) -> None:
 
 
 def record_callbacks(recorder: Recorder) -> None:
-    """Record the deliveries of callbacks, and requests to send them again."""
+    """Record the deliveries of callbacks, and requests to redeliver them."""
     service = recorder.service
     recorder.call("listCallbacks", "callbacks", query="?state=delivered")
     listed = service.call("GET", "/api/v1/callbacks").json["items"]
@@ -372,7 +372,7 @@ def record_callbacks(recorder: Recorder) -> None:
 
 
 def record_errors(recorder: Recorder, ended: str) -> None:
-    """Provoke every error that a caller can provoke."""
+    """Provoke each error that a caller can cause."""
     service, add = recorder.service, recorder.add_error
     create = {"region": "sandbox", "gameType": "cs2", "gameSettings": {"matchType": "competitive", "map": "de_mirage"}}
     path = "/api/v1/matches"
@@ -409,7 +409,7 @@ def record_errors(recorder: Recorder, ended: str) -> None:
 
 
 def record_common_errors(recorder: Recorder, endpoint: Endpoint) -> None:
-    """Record unknown ids and wrong queries of an operation."""
+    """Record the answers of an operation to unknown ids and wrong queries."""
     if endpoint.alias_of is not None:
         return
     if endpoint.name in WRONG_QUERIES and InvalidParamsError in endpoint.all_errors:
@@ -423,7 +423,7 @@ def record_common_errors(recorder: Recorder, endpoint: Endpoint) -> None:
 
 
 def record_internal(recorder: Recorder) -> None:
-    """Record what game servers sent, and the endpoints for operators."""
+    """Record the requests of game servers, and the endpoints for operators."""
     received = recorder.service.proxy.first
     log, report = received("POST", "/ingest/logs/", " killed "), received("POST", "/ingest/reports")
     shots, match_file = received("POST", "/ingest/shots/"), received("GET", "/ingest/match")
@@ -449,7 +449,7 @@ def record_internal(recorder: Recorder) -> None:
 
 
 def record_operation(recorder: Recorder, endpoint: Endpoint) -> None:
-    """Record an endpoint for operators: the beginning of its answer."""
+    """Record an endpoint for operators. Only the beginning of its answer is kept."""
     parameters = {"file": "docs.css"} if "{file}" in endpoint.path else {}
     response = recorder.request(endpoint, parameters)
     if response.json is None:

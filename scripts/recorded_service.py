@@ -1,4 +1,4 @@
-"""Run a service with simulated servers for a script, and record what game servers send and what callbacks contain."""
+"""Run a service with simulated servers for another script. Record the requests of game servers, and the callbacks."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ from matchpod.service.demos.uploads import Sender, UploadHead, UploadLimits, Upl
 from matchpod.storage import history, servers
 
 WAIT_S = 300.0
-"""Timeout of each wait, long because the machine may be busy."""
+"""Timeout in seconds of each wait. It is long because the machine may be busy."""
 POLL_S = 0.2
 SERVERS = 8
 """Number of simulated servers of the region."""
@@ -41,7 +41,7 @@ class Response(NamedTuple):
 
 
 class Received(NamedTuple):
-    """A request of a game server and how it was answered."""
+    """A request of a game server, and the response to it."""
 
     method: str
     path: str
@@ -50,7 +50,7 @@ class Received(NamedTuple):
 
 
 class Proxy:
-    """Stands between game servers and the service, and receives callbacks at `/callback`."""
+    """Forwards the requests of game servers to the service, and receives callbacks at `/callback`."""
 
     def __init__(self, service_port: int) -> None:
         self.received: list[Received] = []
@@ -66,7 +66,7 @@ class Proxy:
         threading.Thread(target=self._server.serve_forever, daemon=True).start()
 
     def first(self, method: str, path: str, text: str = "") -> Received:
-        """Return the first answered request whose path begins like this and whose body has the text."""
+        """Return the first answered request with this beginning of the path and this text in the body."""
         asked = [request for request in self.received if request.method == method and request.path.startswith(path)]
         return next(request for request in asked if text in request.body)
 
@@ -123,7 +123,7 @@ def _handler(proxy: Proxy, service_port: int) -> type[BaseHTTPRequestHandler]:
 
 
 class RecordedService:
-    """A `matchpod serve` process with the region `sandbox`, a proxy before it, and the key of its organization."""
+    """A `matchpod serve` process with the region `sandbox`, a proxy in front of it, and a key of its organization."""
 
     def __init__(self, folder: Path, **settings: str) -> None:
         self._folder = folder
@@ -151,7 +151,7 @@ class RecordedService:
         self.key = found[0]
 
     def environment(self) -> dict[str, str]:
-        """Return the environment of the process."""
+        """Return the environment variables of the process."""
         kept = {name: value for name, value in os.environ.items() if not name.startswith("MATCHPOD_")}
         variables = {
             "config": str(self._config),
@@ -172,7 +172,7 @@ class RecordedService:
             return False
 
     def close(self) -> None:
-        """Cancel the matches that have not ended, wait until no game server is left, and stop the service."""
+        """Cancel the matches that are not over, wait until no game server is left, and stop the service."""
         try:
             servers = self.call("GET", "/api/v1/servers?pageSize=100").json["items"]
             for server in servers:
@@ -227,7 +227,7 @@ class RecordedService:
         key: str | None = None,
         headers: Mapping[str, str] | None = None,
     ) -> Response:
-        """Send a request with the first key, or with the key given; with no key if that is empty."""
+        """Send a request with the first key or with the given key. If the given key is empty, send none."""
         content = body.encode() if isinstance(body, str) else None if body is None else json.dumps(body).encode()
         used = getattr(self, "key", "") if key is None else key
         all_headers = {"Content-Type": "application/json", **(headers or {})}
@@ -244,7 +244,7 @@ class RecordedService:
         return Response(response.status, json.loads(text) if is_json else None, text)
 
     def stream(self, path: str, number: int) -> list[dict[str, str]]:
-        """Return the first events of a stream."""
+        """Return the first events of a server-sent event stream."""
         connection = http.client.HTTPConnection("127.0.0.1", self.port, timeout=WAIT_S)
         events: list[dict[str, str]] = []
         try:
@@ -268,7 +268,7 @@ async def _whole(body: bytes) -> AsyncIterator[bytes]:
 
 
 def free_ports(number: int) -> int:
-    """Return the first of this many consecutive free ports."""
+    """Return the lowest of this many consecutive free ports."""
     for first in range(20_000, 32_000, number):
         if all(_is_free(port) for port in range(first, first + number)):
             return first
@@ -285,7 +285,7 @@ def _is_free(port: int) -> bool:
 
 
 def wait_until(poll: Callable[[], _T | None], what: str) -> _T:
-    """Call `poll` until its result is true, and return it."""
+    """Call `poll` until it returns a true value, and return that value."""
     deadline = time.monotonic() + WAIT_S
     while time.monotonic() < deadline:
         if found := poll():

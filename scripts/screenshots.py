@@ -34,15 +34,15 @@ IN_README: Final = {"match": "match", "match-ended": "result"}
 """The pages with pictures in the docs, and the names of the pictures. The wall is shown on a whole match day."""
 README_SIZE: Final[ViewportSize] = {"width": 1280, "height": 680}
 PLAY_S: Final = 75.0
-"""How long the matches are played before the first screenshot."""
+"""Seconds for which the matches are played before the first screenshot."""
 DRAW_MS: Final = 1_500
-"""Time for a page to receive what changed while it was loaded."""
+"""Milliseconds in which a page receives changes that happened while it was loaded."""
 FAILED: Final = "/console/matches/{failedId}"
 NOTHING_LISTENS: Final = "http://127.0.0.1:9/callback"
 
 
 class Planned(NamedTuple):
-    """A match to create."""
+    """A match that this script creates."""
 
     name: str
     team1: str
@@ -69,11 +69,11 @@ OPEN: Final = (
     Planned("scrim-0815", "Tin Soldiers", "Marble Arch", "cheater"),
     *(Planned(f"open-qualifier/{number}", f"Team {2 * number - 1}", f"Team {2 * number}") for number in range(1, 28)),
 )
-"""Matches that are still open when the pictures are taken; 32 of them are played."""
+"""Matches that are not over when the screenshots are taken. 32 of them are being played."""
 
 
 def create(service: ConsoleService, planned: Planned, number: int) -> str:
-    """Create a match; return the id of its server."""
+    """Create a match, and return the id of its server."""
     listed = players(2 * planned.size, first=10 * number)
     teams = {
         "team1": {"name": planned.team1, "players": listed[: planned.size]},
@@ -95,7 +95,7 @@ def create(service: ConsoleService, planned: Planned, number: int) -> str:
 
 
 def play(service: ConsoleService) -> dict[str, str]:
-    """Create all matches and play them for a while; return the ids that addresses contain."""
+    """Create all matches and play them for a while. Return the ids that are needed for the addresses of pages."""
     print(f"creating {len(OVER) + len(OPEN)} matches")
     ended, live = ([create(service, match, at) for at, match in enumerate(group, first)] for group, first in GROUPS)
     begin = time.monotonic()
@@ -111,13 +111,13 @@ GROUPS: Final = ((OVER, 0), (OPEN, len(OVER)))
 
 
 def has_given_up(service: ConsoleService, number: int) -> bool:
-    """True once this many callbacks are no longer retried."""
+    """True once this number of callbacks is no longer retried."""
     page = service.running.call("GET", "/api/v1/callbacks?state=given_up")
     return page.status == 200 and page.json["total"] >= number
 
 
 def log_in(browser: Browser, service: ConsoleService, *, is_operator: bool) -> BrowserContext:
-    """Return a browser context in which a person is logged in."""
+    """Return a browser context with a logged-in user."""
     context = browser.new_context(base_url=service.url, locale="en-GB", timezone_id="UTC")
     page = context.new_page()
     page.goto(service.new_link(None if is_operator else "demo"))
@@ -128,7 +128,7 @@ def log_in(browser: Browser, service: ConsoleService, *, is_operator: bool) -> B
 
 
 def photograph(context: BrowserContext, address: str, file: Path, *, size: ViewportSize, scheme: str) -> None:
-    """Take a screenshot of a whole page."""
+    """Take a screenshot of the full height of a page."""
     page = context.new_page()
     page.set_viewport_size(size)
     page.emulate_media(color_scheme="dark" if scheme == "dark" else "light")
@@ -140,10 +140,10 @@ def photograph(context: BrowserContext, address: str, file: Path, *, size: Viewp
 
 
 def photograph_all(browser: Browser, service: ConsoleService, ids: Mapping[str, str], folder: Path) -> None:
-    """Take screenshots of all pages in all sizes and schemes."""
+    """Take screenshots of all pages in all sizes and color schemes."""
     anyone = browser.new_context(base_url=service.url, locale="en-GB", timezone_id="UTC")
     groups = (
-        # First, while matches are played.
+        # These pages come first, while matches are being played.
         (log_in(browser, service, is_operator=False), {**addresses.OF_AN_OWNER, "match-failed": FAILED}),
         (log_in(browser, service, is_operator=True), addresses.OF_AN_OPERATOR),
         (anyone, addresses.PUBLIC),
@@ -157,7 +157,7 @@ def photograph_all(browser: Browser, service: ConsoleService, ids: Mapping[str, 
 
 
 def photograph_for_readme(browser: Browser, service: ConsoleService, ids: Mapping[str, str], folder: Path) -> None:
-    """Take the screenshots for the README: one screen of each page."""
+    """Take the screenshots for the README, each showing one screen of a page."""
     context = log_in(browser, service, is_operator=False)
     for name, picture in IN_README.items():
         address = addresses.OF_AN_OWNER[name].format(**ids)

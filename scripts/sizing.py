@@ -10,20 +10,20 @@ from math import ceil
 _FIGURE = re.compile(r"^\| (\w) \| .* \| ([\d,.]+) \| .* \|$", re.MULTILINE)
 _HOUR_S = 3600
 EXAMPLES = (10, 100, 500, 2000)
-"""Numbers of concurrent matches in the table of docs/capacity.md."""
+"""Numbers of concurrent matches that are rows in the table of docs/capacity.md."""
 SIZES = (100, 500, 1000, 2000)
-"""Numbers of concurrent matches in the table of the chart."""
+"""Numbers of concurrent matches that are rows in the table of the chart's README."""
 
 Figures = Mapping[str, Decimal]
 
 
 def read_figures(page: str) -> Figures:
-    """Return the figures by their symbols, from the table in docs/capacity.md."""
+    """Return the figures by symbol, from the table in docs/capacity.md."""
     return {symbol: Decimal(value.replace(",", "")) for symbol, value in _FIGURE.findall(page)}
 
 
 def replicas(matches: int, figures: Figures) -> int:
-    """Return the number of replicas for these matches, including a spare one in case a replica fails."""
+    """Return the number of replicas for this number of matches, including a spare replica."""
     return 1 + ceil(matches / figures["p"])
 
 
@@ -50,7 +50,7 @@ def example_row(matches: int, figures: Figures) -> str:
 
 
 def chart_table(figures: Figures) -> str:
-    """Return the table of the chart's README: replicas, and the requests of each."""
+    """Return the table of the chart's README: number of replicas, and resource requests of each replica."""
     lines = [
         "| live matches | `replicaCount` | `resources.requests.cpu` | `resources.requests.memory` |",
         "|---:|---:|---:|---:|",
@@ -65,5 +65,5 @@ def chart_table(figures: Figures) -> str:
 
 
 def _up(value: Decimal) -> Decimal:
-    """Round up: to hundredths below 0.1, else to tenths."""
+    """Round up: to hundredths if the value is below 0.1, else to tenths."""
     return value.quantize(Decimal("0.01" if value < Decimal("0.1") else "0.1"), ROUND_CEILING)

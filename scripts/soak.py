@@ -1,9 +1,9 @@
-"""Run the tests repeatedly with random seeds for a given time.
+"""Run the tests repeatedly with random seeds, for a given time.
 
-First run all in-process tests once with fixed seeds and check the coverage of the whole package. Then run rounds of the
-soak, law and hypothesis tests, part by part, each round with a new seed. No part starts after the time is over. Finally
-play matches at the speed of real games, by default for an hour, and without other tests, which would distort the timing
-that it judges. The first failure ends the run and prints the command that reproduces it.
+First, all in-process tests run once with fixed seeds, and the coverage of the whole package is checked. Then the soak,
+law and hypothesis tests run in rounds, part by part, each round with a new seed. No part starts after the given time.
+Finally, matches are played at the speed of real games, by default for an hour. No tests run then, because they would
+distort the measured timing. The first failure ends the run and prints the command that reproduces it.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ from random import SystemRandom
 
 COVERAGE_REPORT = Path("build/coverage-all.json")
 WORKERS = "4"
-"""Test workers: most of these tests are CPU-bound, a few wait."""
+"""Number of test workers. Most of these tests are CPU-bound; a few wait."""
 
 PARTS = (
     ("tests/unit", "packages", "tests/corpus", "tests/bench"),
@@ -31,7 +31,7 @@ PARTS = (
     ("tests/browser",),
     ("tests/deploy",),
 )
-"""The parts of a round, the fastest first."""
+"""The parts of a round, each a group of test folders. The fastest part comes first."""
 
 LAWS = ("-m", "soak or law or hypothesis")
 
@@ -42,7 +42,7 @@ def pytest_args(*args: str) -> list[str]:
 
 
 def run(args: list[str], seed: int | None = None) -> bool:
-    """Run tests with a seed, or with the fixed seeds; if any fails, print how to reproduce it and return False."""
+    """Run tests with a seed, or with the fixed seeds. If a test fails, print how to reproduce it and return False."""
     environment = {"MATCHPOD_SOAK_SEED": str(seed)} if seed is not None else {}
     status = subprocess.run([sys.executable, "-m", "pytest", *args], env={**os.environ, **environment}, check=False)
     if status.returncode != 0:
@@ -66,7 +66,7 @@ def run_all_with_coverage() -> bool:
 
 
 def play_in_real_time(minutes: float) -> bool:
-    """Play matches at the speed of real games; print every alarm that was shown, and return False if one was false."""
+    """Play matches at the speed of real games. Print each alarm that was shown; return False if an alarm was false."""
     args = ["-m", "tests.real_time", "--minutes", f"{minutes:g}"]
     print(f"soak: {minutes:g} minutes at the speed of real games", flush=True)
     status = subprocess.run([sys.executable, *args], check=False)
@@ -76,7 +76,7 @@ def play_in_real_time(minutes: float) -> bool:
 
 
 def rounds(first_seed: int) -> Iterator[tuple[int, int, tuple[str, ...]]]:
-    """Yield the round number, seed and folders of each part of each round, without end."""
+    """Yield number, seed and test folders of each part of each round, endlessly."""
     random, seed = SystemRandom(), first_seed
     for number in count(1):
         for part in PARTS:

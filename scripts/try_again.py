@@ -1,7 +1,8 @@
-"""Run failed tests again, alone. A test that then passes is unsteady (flaky), and must be fixed.
+"""Run failed tests again, without other tests. A test that passes this time is flaky ("unsteady"), and must be fixed.
 
-This is for CI only, whose machines may be slow and shared. A test may fail once only if tests/unsteady.txt lists it,
-with what is known of the cause. Otherwise a race that fails one run in ten would never be fixed.
+This is only for CI, because its machines may be slow and shared. A single failure is accepted only if
+tests/unsteady.txt lists the test with the known facts about the cause. Otherwise a race that fails in one of ten runs
+would never be fixed.
 """
 
 from __future__ import annotations
@@ -16,18 +17,18 @@ ROOT = Path(__file__).resolve().parents[1]
 LIST = ROOT / "tests" / "unsteady.txt"
 
 MAX_TESTS = 3
-"""Maximum number of failed tests that are run again, since more failures are no accident. It is also the maximum number
-of listed tests, since a longer list would never be fixed."""
+"""Maximum number of failed tests that are run again: more failures have a common cause. It is also the maximum number
+of listed tests: the tests of a longer list would never be fixed."""
 
 
 def read_list(text: str) -> dict[str, str]:
-    """Return what is known of the cause, by test."""
+    """Return the listed tests, each with what is known about the cause."""
     rows = [line.partition(" # ") for line in text.splitlines() if line.strip() and not line.startswith("#")]
     return {name.strip(): cause.strip() for name, _, cause in rows}
 
 
 def list_faults(listed: Mapping[str, str], root: Path) -> list[str]:
-    """Return what is wrong with the list."""
+    """Return the errors in the list: too many tests, an unknown test, or a test without a cause."""
     faults = [f"at most {MAX_TESTS} tests may be listed: fix one"] if len(listed) > MAX_TESTS else []
     for name, cause in listed.items():
         file, _, test = name.partition("::")
@@ -40,9 +41,10 @@ def list_faults(listed: Mapping[str, str], root: Path) -> list[str]:
 
 
 def failed_tests(cache: Path) -> list[str]:
-    """Return the tests that failed, from the cache folder of a pytest run; none if the run failed in another way.
+    """Return the failed tests from the cache folder of a pytest run, or an empty list if the run itself failed.
 
-    The file `exit` in the folder has the exit code of the run: 1 if tests failed, and nothing else.
+    The file `exit` in the folder has the exit code of the run. It is 1 if tests failed, and another code for other
+    failures.
     """
     code, names = cache / "exit", cache / "v" / "cache" / "lastfailed"
     if not names.is_file() or not code.is_file() or code.read_text("utf-8").strip() != "1":
@@ -51,7 +53,7 @@ def failed_tests(cache: Path) -> list[str]:
 
 
 def try_again(pytest: Sequence[str], cache: Path, listed: Mapping[str, str]) -> int:
-    """Run the failed tests with this command; return 0 if all of them are listed and pass."""
+    """Run the failed tests with this pytest command. Return 0 if all of them are listed and pass."""
     failed = failed_tests(cache)
     if not 0 < len(failed) <= MAX_TESTS:
         return 1
@@ -67,7 +69,7 @@ def try_again(pytest: Sequence[str], cache: Path, listed: Mapping[str, str]) -> 
 
 
 def main(arguments: Sequence[str]) -> int:
-    """Check the list, or try the tests of this cache folder again."""
+    """Check the list, or run the failed tests from this cache folder again."""
     listed = read_list(LIST.read_text("utf-8"))
     if list(arguments) != ["--check"]:
         return try_again([".venv/bin/pytest", "--quiet", "-n", "0"], Path(*arguments), listed)

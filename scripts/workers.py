@@ -1,7 +1,7 @@
 """Print how many test workers to start, depending on the CPU time that is currently free.
 
-Many tests wait for processes, so one core can run several workers. On a busy or limited machine fewer workers keep
-each test as fast as elsewhere.
+Many tests wait for processes, so one core can run several workers. On a busy or limited machine, fewer workers are
+started, so that each test is as fast as on other machines.
 """
 
 from __future__ import annotations
@@ -11,16 +11,18 @@ import time
 from concurrent.futures import ProcessPoolExecutor
 
 PER_CORE = 3
-"""Workers per core. Measured: with fewer a core idles while tests wait, with more they slow each other down."""
+"""Number of workers per core. Measured: with fewer, a core idles while tests wait; with more, tests slow each other
+down."""
 
 MIN_WORKERS, MAX_WORKERS = 2, 16
-"""At least two, so that one long file does not delay the rest; at most what fits into the memory of a small machine."""
+"""Minimum and maximum number of workers. With two, one long file does not delay all others. Sixteen fit into the memory
+of a small machine."""
 
 SAMPLE_S = 0.4
 
 
 def cpu_share(sample_s: float) -> float:
-    """Keep this process busy for a while and return the share of a core it got."""
+    """Keep this process busy for a while. Return the share of a core that it got."""
     started, used = time.monotonic(), time.process_time()
     while time.monotonic() - started < sample_s:
         pass
@@ -28,14 +30,14 @@ def cpu_share(sample_s: float) -> float:
 
 
 def free_cores() -> float:
-    """Measure how many cores' worth of CPU time is currently free on this machine."""
+    """Measure how much CPU time is currently free on this machine, in cores."""
     cores = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
     with ProcessPoolExecutor(cores) as pool:
         return sum(pool.map(cpu_share, [SAMPLE_S] * cores))
 
 
 def worker_count(cores: float) -> int:
-    """Return how many workers to start for this many free cores."""
+    """Return the number of workers to start for this number of free cores."""
     return min(max(round(cores * PER_CORE), MIN_WORKERS), MAX_WORKERS)
 
 

@@ -1,4 +1,4 @@
-"""Write the Grafana board of the chart: run it after a change of `scripts/board_panels.py`."""
+"""Write the file of the Grafana board in the chart. Run this script after changing `scripts/board_panels.py`."""
 
 from __future__ import annotations
 
@@ -18,12 +18,12 @@ _SOURCE: Final[Json] = {"type": "prometheus", "uid": "${datasource}"}
 _SELECTED: Final = 'job=~"$job", instance=~"$instance"'
 _IN_REGION: Final = f'{_SELECTED}, region=~"$region"'
 _COLUMNS: Final = 24
-"""Width of a board in units of its grid."""
+"""Width of a board in grid units."""
 _GREEN, _ORANGE, _RED = "green", "orange", "red"
 
 
 def board() -> Json:
-    """Return the board as Grafana imports it."""
+    """Return the board in the JSON format that Grafana imports."""
     return {
         "uid": "matchpod",
         "title": "Matchpod",
@@ -44,7 +44,7 @@ def board() -> Json:
 
 
 def text() -> str:
-    """Return the content of the file."""
+    """Return the text of the board's file."""
     return json.dumps(board(), indent=2, ensure_ascii=False) + "\n"
 
 
@@ -128,7 +128,10 @@ def _panels() -> list[Json]:
 
 
 def _panel(panel: Panel, panel_id: int, place: Json) -> Json:
-    """Return a panel, without the defaults of Grafana. Its queries use the data source of the panel."""
+    """Return the JSON of a panel, without values that are Grafana's defaults.
+
+    All its queries use the panel's data source.
+    """
     defaults: Json = {"unit": panel.unit, "min": 0}
     is_colored = panel.limits != (None, None)
     if is_colored or panel.kind == "stat":
@@ -199,7 +202,7 @@ def _select(query: str) -> str:
 
 
 def main() -> int:
-    """Write the file."""
+    """Write the file of the board."""
     BOARD.parent.mkdir(parents=True, exist_ok=True)
     BOARD.write_text(text(), encoding="utf-8")
     print(BOARD.relative_to(ROOT))

@@ -1,7 +1,7 @@
-"""Write the generated parts of the Helm chart: run it after changing its values or a setting.
+"""Write the generated parts of the Helm chart. Run this script after changing the chart's values or a setting.
 
-README.md of the chart gets the table of all values, values.schema.json the settings of the service. How many replicas
-are needed is written there and into docs/capacity.md, from the figures on that page.
+The table of all values is written to the chart's README.md, the settings of the service to values.schema.json. Tables
+with the number of replicas are written to that README.md and docs/capacity.md, from the figures in docs/capacity.md.
 """
 
 from __future__ import annotations
@@ -42,10 +42,10 @@ SET_BY_CHART: Mapping[str, str] = {
     "first_key_file": "`firstKey.existingSecret`",
     "stop_grace_s": "`stopGraceSeconds`",
 }
-"""Settings that are not in the value `settings`, and the values that set them."""
+"""Settings that are not set in the value `settings`, with the values that set them instead."""
 
 SET_BY_REGION = ("fleet", "namespace", "secret_file", "previous_secret_file", "kubeconfig")
-"""Keys of `[regions.fleet]` that are not in `options` of a region, because the chart sets them."""
+"""Keys of `[regions.fleet]` that cannot be set in a region's `options`, because the chart sets them."""
 
 WIDTH = 120
 _NUMBER = re.compile(r"(?:(off) or )?a whole number from (\d+) to (\d+)")
@@ -55,7 +55,7 @@ _VALUE = re.compile(r"(?P<indent> *)(?P<key>\w+):(?P<rest>.*)")
 
 
 def setting_schema(setting: Setting) -> dict[str, object]:
-    """Return the schema of a setting in the value `settings`. YAML reads on and off as true and false."""
+    """Return the JSON schema for a setting in the value `settings`. YAML parses `on` and `off` as true and false."""
     allowed = setting.rule.allowed
     schema: dict[str, object]
     if found := _NUMBER.fullmatch(allowed):
@@ -73,7 +73,7 @@ def setting_schema(setting: Setting) -> dict[str, object]:
 
 
 def write_schema(text: str) -> str:
-    """Return the schema of the values with the settings of the service and its fleets in it."""
+    """Return the schema of the chart's values, completed with the settings of the service and its fleets."""
     schema = json.loads(text)
     schema["properties"]["settings"]["properties"] = {
         setting.key: setting_schema(setting) for setting in SERVICE if setting.key not in SET_BY_CHART
@@ -86,7 +86,7 @@ def write_schema(text: str) -> str:
 
 
 def described_values(text: str) -> Iterator[tuple[str, str, object]]:
-    """Yield the path, the description and the default of every value in values.yaml."""
+    """Yield the path, the description and the default of each value in values.yaml."""
     values = yaml.safe_load(text)
     path: list[str] = []
     description: list[str] = []
@@ -106,7 +106,7 @@ def described_values(text: str) -> Iterator[tuple[str, str, object]]:
 
 
 def write_readme(text: str, values: str) -> str:
-    """Return README.md of the chart with the tables of values and of settings that other values set."""
+    """Return the chart's README.md, with the tables of the values and of the settings that other values set."""
     rows = [f"| `{path}` | {_default(default)} | {meaning} |" for path, meaning, default in described_values(values)]
     table = ["| value | default | meaning |", "|---|---|---|", *rows]
     others = [f"| `{setting}` | {where} |" for setting, where in SET_BY_CHART.items()]
@@ -116,14 +116,14 @@ def write_readme(text: str, values: str) -> str:
 
 
 def _between(text: str, begin: str, content: str, end: str) -> str:
-    """Return a text with other content between two of its lines."""
+    """Return a text with the content between two of its lines replaced."""
     head, rest = text.split(begin)
     _, tail = rest.split(end)
     return head + begin + content + end + tail
 
 
 def write_capacity(text: str) -> str:
-    """Return docs/capacity.md with the rows of its examples."""
+    """Return docs/capacity.md with the rows of its table of examples replaced."""
     figures = sizing.read_figures(text)
     rows = {f"{matches:,}": sizing.example_row(matches, figures) for matches in sizing.EXAMPLES}
     for matches, row in rows.items():
@@ -146,7 +146,7 @@ def generated_files() -> dict[Path, str]:
 
 
 def _format(value: object, indent: str = "", used: int = 0) -> str:
-    """Return a value as JSON, in one line if it fits."""
+    """Return a value as JSON, on one line if it fits."""
     line = json.dumps(value, ensure_ascii=False)
     if len(indent) + used + len(line) <= WIDTH or not isinstance(value, dict | list) or not value:
         return line
@@ -164,7 +164,7 @@ def _default(value: object) -> str:
 
 
 def main() -> int:
-    """Write the files."""
+    """Write all generated files."""
     for path, text in generated_files().items():
         path.write_text(text, encoding="utf-8")
         print(path.relative_to(ROOT))

@@ -1,4 +1,4 @@
-"""Write docs/configuration.md from the settings tables. Run it after changing one of them."""
+"""Write docs/configuration.md from the settings tables. Run this script after changing a table."""
 
 from __future__ import annotations
 
@@ -87,14 +87,14 @@ _HEAD = """\
 <!-- Written by scripts/write_configuration.py from the tables in src/matchpod/settings. -->
 
 All settings are optional: by default the service listens on 127.0.0.1:8080, keeps its data in `./var`, and has one
-region, `sandbox`, whose servers are simulated. A value in the environment overrides one in the file, which overrides
-the default. An empty variable counts as not set."""
+region, `sandbox`, whose servers are simulated. A value in the environment overrides the value in the file, which
+overrides the default. An empty variable counts as not set."""
 
 _FILE = """\
 ## File
 
 The file is [TOML](https://toml.io). It contains the settings above, under the key in the second column, and the
-regions, which can only be set here. A file with regions replaces the `sandbox` region; define it again to keep it."""
+regions, which can only be set here. If the file has regions, the `sandbox` region exists only if it is one of them."""
 
 
 def _environment() -> str:
@@ -122,7 +122,7 @@ def _region_tables() -> list[str]:
         "the name of the file with its secrets in `cfg_dir` or in its own folder, `{players}` the ids of the expected "
         "players, `{speed}` its region's speed, `{server_id}` the id of the match's server. All servers have their "
         "RCON password in the environment variable `MATCHPOD_RCON_PASSWORD`; `{rcon_password}` on a command line is "
-        "visible to all users of the machine. The simulator is:",
+        "visible to all users of the machine. The default command, which starts a simulated server, is:",
         f"```\n{simulator}\n```",
         '### `[regions.fleet]` with `kind = "static"`\n\n'
         "`servers` is a list of one or more tables. The servers are already running; each runs one match at a time.",
@@ -152,7 +152,8 @@ MATCHPOD_PROT is not a known setting; did you mean MATCHPOD_PORT?
 regions[1].fleet.prots in var/matchpod.toml is not a known key; did you mean ports?
 ```
 
-Secrets are never shown. The file may contain some, so make it readable only by the user of the service."""
+Error messages never contain secrets. The settings file may contain secrets, so make it readable only by the user of the
+service."""
 
 
 def _default(setting: Setting) -> str:
@@ -166,7 +167,7 @@ def _cell(text: str) -> str:
 
 
 def main(page: Path) -> int:
-    """Write the page; an up-to-date page is unchanged."""
+    """Write the page if it has changed."""
     page.write_text(write_page(), encoding="utf-8")
     return 0
 

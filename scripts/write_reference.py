@@ -1,4 +1,4 @@
-"""Write the pages about errors, console variables and metrics, and the table of actions. Run it after changing them."""
+"""Write the pages about errors, console variables and metrics, and the table of actions, from their definitions."""
 
 from __future__ import annotations
 
@@ -44,13 +44,13 @@ Every error has the same body:
 }
 ```
 
-- `error` is the code, for programs. The codes are below, and in `/openapi.json` as the schema `ErrorCode`. New ones may
-  be added: treat a code that you do not know as its status says.
-- `message` is one sentence for people. Programs use the code: the text may change.
-- `details` lists the faults of the request at once: the `path` of the field, and the rule that it breaks. If there are
-  more than %d, the others are only counted, in a last item without a path. It is left out if there is nothing to list.
-- `retryAfter` is in how many seconds the same may succeed, also as the header `Retry-After`; only with
-  `ACTION_NOT_POSSIBLE`, if it is known.
+- `error` is the code, for programs. The table below lists all codes, and so does the schema `ErrorCode` in
+  `/openapi.json`. New codes may be added: handle an unknown code according to its status.
+- `message` is one sentence for people. Its text may change, so programs should use the code.
+- `details` lists all faults of the request: the `path` of the field, and the rule that it breaks. If there are more
+  than %d, the others are only counted, in a last item without a path. The field is left out if it would be empty.
+- `retryAfter` is the number of seconds after which the same request may succeed, also in the header `Retry-After`. Only
+  `ACTION_NOT_POSSIBLE` has this field, if the time is known.
 - `requestId` identifies the request in the log of the service. It is also in the header `X-Request-Id`.
 
 | code | status | when | what to do |
@@ -82,7 +82,8 @@ mp_c4timer 40 // seconds
   `_ . , : + # @ / -`, without `//`. An empty value is `""`.
 - Empty lines are skipped, and so are comments, which begin with `//`.
 - The text has at most {lines} lines and {size} bytes.
-- Names are spelled as below. A line with another name is rejected, and `details` names the line and the reason.
+- Names must be spelled as in the list below. A line with another name is rejected, and `details` names the line and the
+  reason.
 - Variables of the simulator, such as `sim_scenario`, are allowed in regions with simulated servers only.
 - The operator can allow more names with [`MATCHPOD_EXTRA_CVARS`](configuration.md).
 
@@ -97,8 +98,9 @@ _METRICS = """\
 
 <!-- Written by scripts/write_reference.py, the table from src/matchpod/service/telemetry/metrics.py. -->
 
-`/metrics` has the metrics of one process in the text format of Prometheus. Let Prometheus read it from every replica,
-not through a load balancer; every 15 s is enough. [connections.md](connections.md) explains which port serves it.
+`/metrics` returns the metrics of one process in the text format of Prometheus. Let Prometheus scrape every replica
+directly, not through a load balancer; every 15 s is enough. [connections.md](connections.md) explains which port serves
+`/metrics`.
 [Traces](#traces) are at the end of this page.
 
 ```yaml
@@ -108,8 +110,8 @@ scrape_configs:
       - targets: ["127.0.0.1:8080"]
 ```
 
-- Series whose label values are known exist from the start, at 0, so `rate` and `increase` include the first event.
-  Other series appear when they are needed: statuses of requests other than success and our own errors, codes of the
+- Series whose label values are known in advance exist from the start, at 0, so `rate` and `increase` include the first
+  event. Other series appear when they are needed: request statuses other than success and our own errors, codes of the
   Kubernetes API other than success, reasons of faults.
 - Gauges are updated every 5 s; the gauges of the process, and the age of a watch, are updated when the metrics are
   read.
@@ -117,9 +119,9 @@ scrape_configs:
   `other`.
 - Metrics with `agones` or `kubernetes` in their name have series only in regions of kind `agones`.
 
-**Several replicas.** A series with the label `scope` is about something that all replicas share: `database` was counted
-in the database, `fleet` in the fleet or cluster. Every replica reports the same number, so use `max`. All other series
-are of one process, so use `sum`:
+**Several replicas.** A series with the label `scope` is about something that all replicas share: it was counted in the
+database (`database`), or in the fleet or cluster (`fleet`). Every replica reports the same number, so use `max`. All
+other series are about one process, so use `sum`:
 
 | question | query |
 |---|---|
@@ -137,9 +139,9 @@ _TRACES = """
 ## Traces
 
 A caller who creates a match with the header `traceparent` ([W3C Trace Context](https://www.w3.org/TR/trace-context/))
-finds the match in its own trace. The header is stored with the match, so it survives restarts, and every callback of
-the match has a `traceparent` of the same trace. An invalid header is ignored, as the standard demands. `tracestate` is
-not passed on.
+finds the match in the caller's own trace. The header is stored with the match, so it survives restarts, and every
+callback of the match has a `traceparent` of the same trace. An invalid header is ignored, as the standard requires.
+`tracestate` is not passed on.
 
 With `OTEL_EXPORTER_OTLP_ENDPOINT` the service also sends spans to a collector of OpenTelemetry, as OTLP over HTTP with
 JSON:
@@ -159,8 +161,8 @@ OTEL_EXPORTER_OTLP_ENDPOINT=http://127.0.0.1:4318 matchpod serve
 Spans have the attributes `matchpod.server_id`, `matchpod.region`, `matchpod.org_id` and `matchpod.outcome`. Spans of
 callbacks have `matchpod.server_id`, `matchpod.callback_id`, `matchpod.attempt`, `http.request.method`, `server.address`
 and, after a response, `http.response.status_code`. A span is sent when its step has ended; `match` and `match play` are
-sent when the server is released. A caller whose `traceparent` is not sampled gets no spans; a match without a caller's
-trace is a trace of its own.
+sent when the server is released. If the caller's `traceparent` is not sampled, no spans are sent. A match without a
+`traceparent` gets a trace of its own.
 
 | variable | meaning |
 |---|---|
@@ -172,17 +174,17 @@ trace is a trace of its own.
 | `OTEL_SERVICE_NAME`, `OTEL_RESOURCE_ATTRIBUTES` | name and attributes of the service; the default name is `matchpod` |
 | `OTEL_SDK_DISABLED=true`, `OTEL_TRACES_EXPORTER=none` | no spans are sent |
 
-Nothing waits for the collector. If a variable is wrong, or the collector cannot be reached, the log has one warning,
-matches continue, and up to 2048 spans are buffered; `matchpod_spans_total` counts the dropped spans. Redirects are not
-followed: if the collector sends one, the spans of the request are dropped. gRPC is not supported. Other variables that
-begin with `OTEL_` have no effect; a warning at the start names them (`variables of OpenTelemetry ignored`). Each of
-these variables also exists for traces only, as `OTEL_EXPORTER_OTLP_TRACES_…`.
+Matches never wait for the collector. If a variable is wrong, or the collector cannot be reached, the service logs one
+warning and buffers up to 2048 spans; `matchpod_spans_total` counts the dropped spans. Redirects are not followed: if
+the collector responds with a redirect, the spans of that request are dropped. gRPC is not supported. Other variables
+that begin with `OTEL_` have no effect; a warning at the start names them (`variables of OpenTelemetry ignored`). Each
+variable `OTEL_EXPORTER_OTLP_…` also exists for traces only, as `OTEL_EXPORTER_OTLP_TRACES_…`.
 [proxies.md](proxies.md#clusters-and-spans-through-a-proxy) explains how spans are sent through a proxy.
 """
 
 
 def metrics_page() -> str:
-    """Return docs/metrics.md."""
+    """Return the text of docs/metrics.md."""
     registry = Registry()
     for group in (Metrics, DatabaseMetrics, ProcessMetrics, DiskMetrics, ConnectionMetrics, HttpMetrics):
         group(registry)
@@ -194,7 +196,7 @@ def metrics_page() -> str:
 
 
 def errors_page() -> str:
-    """Return docs/errors.md."""
+    """Return the text of docs/errors.md."""
     rows = [
         f"| `{error.code}` | {error.status} | {meaning_of(error.code)} | {advice} |\n"
         for error, advice in ADVICE.items()
@@ -214,7 +216,7 @@ def actions_page() -> str:
 
 
 def cvars_page() -> str:
-    """Return docs/custom-cvars.md."""
+    """Return the text of docs/custom-cvars.md."""
     head = _CVARS.format(
         lines=MAX_CVAR_LINES,
         size=MAX_CVAR_BYTES,
@@ -251,7 +253,7 @@ PAGES = {
 
 
 def main(folder: Path) -> int:
-    """Write the pages; up-to-date pages are unchanged."""
+    """Write the pages that have changed."""
     for name, write in PAGES.items():
         (folder / name).write_text(write(), encoding="utf-8")
     return 0

@@ -1,6 +1,6 @@
 """Run the `matchpod` command.
 
-`simulate` does not import the other commands, because many simulated servers start at the same time.
+`simulate` starts without importing the other commands, because many simulated servers are started at once.
 """
 
 from __future__ import annotations
@@ -11,7 +11,7 @@ from collections.abc import Sequence
 
 
 def main(args: Sequence[str] | None = None) -> None:
-    """Run a command, with the arguments of the process by default; the entry point of `matchpod`."""
+    """Run a command; the entry point of `matchpod`. Without `argv`, use the arguments of the process."""
     if args is None:
         args = sys.argv[1:]
     if args[:1] == ["simulate"]:

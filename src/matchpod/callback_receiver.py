@@ -1,7 +1,7 @@
-"""Receive callbacks and check their signatures, for trying Matchpod without writing a receiver.
+"""Receive callbacks and check their signatures, to try out Matchpod without writing a receiver.
 
-Every request is accepted or rejected; none raises an exception. There is no access control, so anyone who can reach the
-address can send requests.
+Any request gets a response; invalid requests are rejected without raising an exception. There is no access control:
+anyone who can reach the address can send requests.
 """
 
 from __future__ import annotations
@@ -23,11 +23,12 @@ from matchpod.web.http.asgi import Receive, Scope, Send
 from matchpod.web.request_bodies import ClientDisconnectedError, read_body
 
 MAX_BODY_BYTES: Final = 16 * 1024 * 1024
-"""Maximum size of a callback. A best of five with all its players is well under one megabyte."""
+"""Maximum size of a callback in bytes. The callback of a best of five with all its players is well below one
+megabyte."""
 
 
 class Signature(StrEnum):
-    """The result of checking a callback's signature."""
+    """The outcome of a signature check."""
 
     OK = "ok"
     WRONG = "wrong"
@@ -49,7 +50,7 @@ class MapScore(msgspec.Struct, frozen=True, rename="camel"):
 
 
 class CallbackResult(msgspec.Struct, frozen=True, rename="camel"):
-    """The fields of a result that are shown, for both result shapes."""
+    """The fields of a result that are displayed, for both forms of a result."""
 
     winner: str | None = None
     winner_steam_id: str | None = None
@@ -60,7 +61,7 @@ class CallbackResult(msgspec.Struct, frozen=True, rename="camel"):
 
 
 class Callback(msgspec.Struct, frozen=True, rename="camel"):
-    """The fields of a callback that are shown."""
+    """The fields of a callback that are displayed."""
 
     event_type: str
     server_id: str
@@ -71,7 +72,7 @@ class Callback(msgspec.Struct, frozen=True, rename="camel"):
 
 
 class ReceivedCallback(msgspec.Struct, frozen=True, kw_only=True):
-    """A callback with its raw body and the relevant headers."""
+    """A callback that was received: its raw body, its relevant headers and the outcome of the signature check."""
 
     callback: Callback
     body: bytes
@@ -81,7 +82,7 @@ class ReceivedCallback(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class CallbackReceiver:
-    """The receiver, as an ASGI application."""
+    """The receiver of callbacks, as an ASGI application."""
 
     def __init__(
         self,
@@ -92,7 +93,7 @@ class CallbackReceiver:
         on_callback: Callable[[ReceivedCallback], None],
         on_rejection: Callable[[str], None],
     ) -> None:
-        """Without `secrets`, signatures are not checked; every callback is answered with `status`."""
+        """Answer every callback with `status`. Without `secrets`, signatures are not checked."""
         self._status = status
         self._secrets = secrets
         self._now_s = now_s
@@ -100,7 +101,7 @@ class CallbackReceiver:
         self._on_rejection = on_rejection
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
-        """Answer one request."""
+        """Handle one request, as an ASGI application."""
         status, text = await self._answer(scope, receive)
         headers = [(b"content-type", b"text/plain; charset=utf-8"), (b"content-length", b"%d" % len(text))]
         if status == 405:
@@ -146,13 +147,13 @@ class CallbackReceiver:
 
 
 def url_of(host: str, port: int) -> str:
-    """Return the `callbackUrl` for programs on this machine, for a socket that is bound to this address."""
+    """Return the `callbackUrl` for matches of a service on this machine; the socket is bound to this host and port."""
     host = {"0.0.0.0": "127.0.0.1", "::": "::1"}.get(host, host)
     return f"http://[{host}]:{port}/" if ":" in host else f"http://{host}:{port}/"
 
 
 def listen(receiver: CallbackReceiver, bound: socket.socket, *, on_listening: Callable[[], None]) -> None:
-    """Receive callbacks until SIGINT or SIGTERM."""
+    """Run the receiver until SIGINT or SIGTERM."""
 
     async def serve() -> None:
         server = HttpServer(receiver, on_listening=on_listening)

@@ -1,6 +1,6 @@
-"""Define the ports through which Matchpod uses databases, game servers, callback receivers, the clock and the vault.
+"""Define the interfaces (ports) to databases, game servers, callback receivers, demo storages, the clock and the vault.
 
-The docstrings are the contract. One test suite per port runs against all its adapters.
+The docstrings are the contract. Each port has one test suite, which runs against all its adapters.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ Value = str | int | float | bytes | None
 Row = tuple[Value, ...]
 
 Parameter = Value | Sequence[str] | Sequence[int] | Sequence[bytes]
-"""A parameter of a statement. Lists are allowed with PostgreSQL only."""
+"""A value for a parameter of a statement. Only PostgreSQL accepts lists."""
 
 # --- database -----------------------------------------------------------------------------------------------------
 
@@ -27,11 +27,11 @@ Parameter = Value | Sequence[str] | Sequence[int] | Sequence[bytes]
 class Statement(msgspec.Struct, frozen=True):
     """One SQL statement with its named parameters (`:name` in the text).
 
-    `must_change`: the minimum number of rows that the statement must change or return; True means 1. With fewer rows,
-    the transaction is rolled back, and NothingChangedError is raised.
-    `is_long`: the transaction has no time limit, for example to migrate a large table.
-    `is_urgent`: with PostgreSQL, the transaction does not wait for other transactions of this process, and its timeout
-    is short.
+    `must_change`: minimum number of rows that the statement must change or return; True means 1. With fewer rows, the
+    transaction is rolled back, and NothingChangedError is raised.
+    `is_long`: if True, the transaction has no time limit, for example to migrate a large table.
+    `is_urgent`: if True, with PostgreSQL, the transaction does not wait for other transactions of this process, and its
+    timeout is short.
     """
 
     sql: str
@@ -50,19 +50,19 @@ class DatabaseUnavailableError(DatabaseError):
 
 
 class RowLockedError(DatabaseUnavailableError):
-    """Another transaction has kept a row locked for too long. Statements that need other rows may succeed."""
+    """Another transaction has kept a row locked for too long. Statements on other rows may succeed."""
 
 
 class NothingChangedError(DatabaseError):
-    """A `must_change` statement changed too few rows, so the transaction was rolled back."""
+    """A statement with `must_change` changed or returned too few rows, so the transaction was rolled back."""
 
 
 class DuplicateError(DatabaseError):
-    """A row with this key already exists, so the transaction was rolled back."""
+    """A row with the same key already exists, so the transaction was rolled back."""
 
 
 class Database(Protocol):
-    """Runs SQL that both SQLite and PostgreSQL understand, with named parameters."""
+    """A database. Its SQL has named parameters, and works on both SQLite and PostgreSQL."""
 
     @property
     def is_shared(self) -> bool:
@@ -70,60 +70,62 @@ class Database(Protocol):
 
     @property
     def is_postgres(self) -> bool:
-        """True if statements may use features of PostgreSQL, which save round trips or use the database's clock."""
+        """True if statements may use features of PostgreSQL that save round trips or use the database's clock."""
 
     async def read(self, sql: str, params: Mapping[str, Value] | None = None) -> list[Row]:
-        """Return the current rows of a query."""
+        """Run a query and return its rows."""
 
     async def read_one(self, sql: str, params: Mapping[str, Value]) -> Row | None:
-        """Return the first row of an indexed query, or None. For queries that are cheaper than a switch to a thread."""
+        """Return the first row of an indexed query, or None. Only for queries cheaper than a switch to a thread."""
 
     async def write(self, statements: Sequence[Statement]) -> list[list[Row]]:
-        """Run the statements as one durable transaction; return the rows of each statement (RETURNING), in order.
+        """Run the statements in one durable transaction; return the rows (RETURNING) of each statement, in order.
 
-        Either all statements take effect, or none. After the return, the changes survive a crash of this process or the
-        machine.
+        Either all statements take effect, or none. Once this method has returned, the changes survive a crash of this
+        process or of the machine.
         """
 
     async def listen(self, channel: str, on_announced: Callable[[str], None]) -> None:
-        """Call `on_announced` with the payload of each notification on a channel, until cancelled. Never fail.
+        """Call `on_announced` with the payload of each notification on a channel, until cancelled. Never raise an
+        error.
 
-        Other processes send the notifications, some of which may be missed. A database without notifications just
-        waits until it is cancelled.
+        Other processes send the notifications. Some notifications may be missed. If the database does not support
+        notifications, just wait until cancelled.
         """
 
     async def close(self) -> None:
-        """Close all connections; committed writes are kept."""
+        """Close all connections. Committed transactions are kept."""
 
 
 # --- fleets -------------------------------------------------------------------------------------------------------
 
 
 async def _is_of_no_match(token: str) -> bool:
-    """The default of `is_of_other_match`, for callers that do not know the tokens of other matches."""
+    """Default of `is_of_other_match`, for callers that do not know the log tokens of other matches."""
     return False
 
 
 class ServerOrder(msgspec.Struct, frozen=True, kw_only=True):
-    """The requirements of a match for its server. `slot` is already reserved for the match; empty without slots."""
+    """What a match requires of its server. `slot` is reserved for the match; empty in fleets without slots."""
 
     server_id: str
     slot: str
     is_repeated: bool = False
-    """True if an earlier attempt may have allocated a server for this match. Find that server before allocating one."""
+    """True if an earlier attempt may have allocated a server for this match. Search for that server before allocating
+    another."""
     map_name: str
     game_type: int
     game_mode: int
     rcon_password: str
     players: tuple[str, ...] = ()
-    """The expected players, which only simulated servers use."""
+    """The players who are expected. Only simulated servers use this."""
     environment: Mapping[str, str] = {}
     is_of_other_match: Callable[[str], Awaitable[bool]] = _is_of_no_match
-    """Returns True for the log token of another open match of this installation."""
+    """Returns True if the log token belongs to another open match of this installation."""
 
 
 class GameServer(msgspec.Struct, frozen=True, kw_only=True):
-    """An allocated server: the address for players, and the address and password of its console."""
+    """An allocated server: its address for players, and the address and password of its console."""
 
     ip: str
     port: int
@@ -131,15 +133,15 @@ class GameServer(msgspec.Struct, frozen=True, kw_only=True):
     rcon_port: int
     rcon_password: str
     is_fresh: bool = True
-    """False if another match may have been played on the server, so that its map must be reloaded."""
+    """False if another match may have been played on the server before. Its map must then be loaded again."""
     tv_port: int | None = None
-    """The GOTV port, if the fleet knows it."""
+    """The GOTV port; None if the fleet does not know it."""
     slot: str | None = None
-    """In a fleet without slots, the key with which the fleet finds this server again, such as its name."""
+    """In a fleet without slots, the name or other key by which the fleet finds this server again."""
 
 
 class Capacity(msgspec.Struct, frozen=True):
-    """Numbers of servers in a fleet: ready for a match, allocated to a match, and in total."""
+    """Numbers of servers in a fleet: ready for a match, allocated to a match, and all."""
 
     ready: int
     allocated: int
@@ -147,27 +149,27 @@ class Capacity(msgspec.Struct, frozen=True):
 
 
 class ListedServer(msgspec.Struct, frozen=True, kw_only=True):
-    """A running server of a fleet, in the list for sweeps."""
+    """A running server of a fleet, as listed for sweeps (which release servers without a match)."""
 
     server_id: str
     is_own: bool | None
-    """Whether this installation started the server; None if early versions started it without recording this."""
+    """True if this installation started the server; None if unknown, because an early version may have started it."""
     owner: str = ""
     """The id of the installation that started the server; empty if unknown."""
     age_s: float
-    """Seconds since the server was started for its match."""
+    """Time in seconds since the server was started for its match."""
 
 
 class FleetError(Exception):
-    """A fleet operation failed; the message says why. If an OSError caused it, that is its `__cause__`."""
+    """A fleet operation failed. The message says why; if an OSError was the cause, it is the `__cause__`."""
 
 
 class FleetUnavailableError(FleetError):
-    """The fleet is unavailable for all matches. Wait and retry."""
+    """The fleet is unavailable for all matches. Retry later."""
 
 
 class SlotInUseError(FleetError):
-    """Another installation or match uses the server of this slot. Try the other slots, and wait if none is free."""
+    """Another installation or match uses the server of this slot. Try other slots; if none is free, wait."""
 
     @classmethod
     def by_other_match(cls, slot: str) -> SlotInUseError:
@@ -176,69 +178,69 @@ class SlotInUseError(FleetError):
 
 
 class ServerLease(Protocol):
-    """The right to release the server of a match. The right may be lost meanwhile."""
+    """The right to release the server of a match. Another process may take over this right at any time."""
 
     def check(self) -> None:
-        """Raise if another process may have released the server by now. Call right before each effect on the server."""
+        """Raise an error if another process may have released the server. Call this before each effect on it."""
 
     def owns_log(self, token: str) -> bool:
-        """True if the match sends its log with this token."""
+        """True if this is the token with which the match's server sends its log."""
 
 
 class Fleet(Protocol):
-    """Provides the servers of a region. All operations are keyed by server id, so they can be retried.
+    """Provides the servers of a region. Each operation has the match's server id as its key, so it can be retried.
 
-    A fleet either has slots, which the service reserves, or chooses a server for each match itself.
+    In a fleet with slots, the service reserves a slot for each match. A fleet without slots chooses a server itself.
     """
 
     @property
     def slots(self) -> Sequence[str] | None:
-        """Names of the slots, each for one match at a time; None for a fleet without slots."""
+        """Names of the slots; a slot is used by one match at a time. None for a fleet without slots."""
 
     @property
     def keeps_servers(self) -> bool:
-        """True if a released server continues to run, and gets the next match of its slot."""
+        """True if servers continue to run after their release, for the next match of their slot."""
 
     @property
     def fault(self) -> str | None:
-        """Why the fleet is unavailable, in one sentence; None if it is available. Read from memory."""
+        """Why the fleet is unavailable, in one sentence; None if it is available. Returns immediately, without I/O."""
 
     async def check(self) -> Sequence[str]:
-        """Return the faults in its settings, one sentence each. The service does not start with such settings.
+        """Return the faults in the fleet's settings, one sentence each. If there are any, the service does not start.
 
-        Conditions that may be temporary, such as an unreachable cluster, are reported by `fault` instead.
+        Problems that may be temporary, such as an unreachable cluster, are reported by `fault` instead.
         """
 
     async def probe(self) -> str | None:
-        """Try to log in to a waiting server, and return the fault; None if there is none, or if it is unknown."""
+        """Try to log in to the console of a server without a match; return the fault, or None if none was found."""
 
     def waiting_server(self, slot: str) -> GameServer | None:
-        """Return the running server of a slot, free or not; None if a server must be allocated first."""
+        """Return the server running in a slot, used by a match or not; None if a server must be allocated first."""
 
     async def follow(self, on_change: Callable[[], None]) -> None:
-        """Watch the servers until cancelled. Call `on_change` when a server is ready or `fault` changes. Never fail."""
+        """Call `on_change` when a server becomes ready or `fault` changes, until cancelled. Never raise an error."""
 
     async def capacity(self) -> Capacity | None:
-        """Count the servers; None if the slots show the capacity. Raise FleetError if the number is unknown."""
+        """Count the servers; None if the slots show the capacity. Raise FleetError if the count is unavailable."""
 
     async def allocate(self, order: ServerOrder) -> GameServer | None:
-        """Start or find the server of this match. A repeated call finds the same server. Raise FleetError on failure.
+        """Allocate a server for this match. A repeated call returns the same server. Raise FleetError on failure.
 
-        If no server is free, a fleet without slots returns None. A fleet with slots raises SlotInUseError if the slot
-        of the order is not free, and leaves the slot's server unchanged.
+        If no server is free, a fleet without slots returns None. A fleet with slots raises SlotInUseError if the
+        order's slot is not free, and leaves the server of that slot unchanged.
         """
 
     async def wait_gone(self, server_id: str, slot: str) -> str:
-        """Wait until the server is known to be gone, and return the reason, within 2 s after the server is gone.
+        """Wait until the server has disappeared, and return the reason at most 2 s later.
 
         A fleet that cannot observe its servers waits until it is cancelled.
         """
 
     def holds(self, server_id: str) -> bool:
-        """True if a fleet without slots knows that this server is allocated to a match."""
+        """True if this is a fleet without slots, and it knows that this server is allocated to a match."""
 
     async def observe(self, server_id: str, slot: str) -> FleetReport:
-        """Report whether the process or pod of a server exists. GONE is final, and ends its match at once.
+        """Report whether the process or pod of a server exists. GONE is final: the match then ends immediately.
 
         A fleet that cannot observe the process of a server returns UNKNOWN, even if the server does not answer or
         refuses connections.
@@ -247,26 +249,26 @@ class Fleet(Protocol):
     async def release(self, server_id: str, slot: str, lease: ServerLease | None = None) -> None:
         """Stop the server and wait until it is gone, or clean up a static server. Releasing an unknown server succeeds.
 
-        The error of a lost lease is passed on. When a sweep releases a server without a match, there is no lease, and
-        `slot` is empty, so the server has to be found by its id.
+        An error of a lost lease is passed on to the caller. A sweep, which releases servers without a match, passes
+        neither a lease nor a slot; the server has to be found by its id.
         """
 
     async def servers(self) -> Sequence[ListedServer]:
-        """Return all running servers that were started for matches, including other installations', for sweeps."""
+        """Return all running servers that were started for matches, including those of other installations."""
 
     async def close(self) -> None:
-        """Close the fleet; its servers keep running."""
+        """Close the fleet's own resources; its servers continue to run."""
 
 
 # --- remote consoles ----------------------------------------------------------------------------------------------
 
 
 class ConsoleError(Exception):
-    """A console could not be opened, or did not answer. If an OSError caused it, that is its `__cause__`."""
+    """A console could not be opened, or did not answer. If an OSError was the cause, it is the `__cause__`."""
 
 
 class ConsoleLostError(ConsoleError):
-    """The connection failed, was lost or timed out. Open another connection."""
+    """The connection failed, was lost or timed out. Retry with a new connection."""
 
 
 class ConsoleAuthError(ConsoleError):
@@ -281,9 +283,9 @@ class RemoteConsole(Protocol):
     """One authenticated connection to a server's console."""
 
     async def run(self, command: str, *, timeout_s: float = 10.0) -> str:
-        """Run one command and return its whole answer; close and raise ConsoleLostError if no answer arrives.
+        """Run one command and return its complete answer. If no answer arrives, close and raise ConsoleLostError.
 
-        Raise ConsoleFaultError if the answer exceeds the limit of the command, or if the server sends too much.
+        Raise ConsoleFaultError if the answer exceeds the limit of the command, or if the server sends too much data.
         """
 
     async def run_all(self, commands: Sequence[str], *, timeout_s: float = 10.0) -> list[str]:
@@ -294,23 +296,23 @@ class RemoteConsole(Protocol):
 
 
 class Consoles(Protocol):
-    """Opens consoles."""
+    """Opens connections to consoles."""
 
     async def open(self, host: str, port: int, password: str) -> RemoteConsole:
         """Connect and authenticate. Raise ConsoleLostError, ConsoleAuthError or ConsoleFaultError on failure."""
 
 
 class ServerProbe(Protocol):
-    """Probes a machine over the network, without a password."""
+    """Sends probes to a machine over the network, without a password."""
 
     async def accepts(self, host: str, port: int) -> bool | None:
-        """True if a port accepts connections, False if it refuses connections, None if there is no answer."""
+        """True if the port accepts a connection, False if it refuses the connection, None if there is no answer."""
 
     async def has_game(self, host: str, port: int) -> bool:
-        """True if a game server answers a query over UDP."""
+        """True if a game server answers a query on the UDP port."""
 
     async def is_public(self, host: str) -> bool:
-        """True if the host has a public address; False if not, or if its name cannot be resolved."""
+        """True if the host has a public address; False if its address is private or its name cannot be resolved."""
 
 
 # --- callbacks ----------------------------------------------------------------------------------------------------
@@ -323,13 +325,13 @@ class CallbackRequest(msgspec.Struct, frozen=True, kw_only=True):
     headers: Mapping[str, str]
     body: bytes
     org_id: str = ""
-    """The organization of the callback. A receiver that hangs must not delay other organizations."""
+    """Id of the organization that the callback belongs to. A receiver that hangs must not delay other organizations."""
     allow_private: bool = False
-    """True if the receiver may have a private address."""
+    """True if requests to private addresses are allowed."""
 
 
 class Delivery(msgspec.Struct, frozen=True, kw_only=True):
-    """The outcome of an attempt. Without an answer `status` is None, and `error` says why."""
+    """The outcome of a delivery attempt. If there was no response, `status` is None and `error` says why."""
 
     status: int | None = None
     duration_ms: int = 0
@@ -342,39 +344,40 @@ class Delivery(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class CallbackSender(Protocol):
-    """Sends callbacks."""
+    """Sends callbacks over HTTP."""
 
     @property
     def capacity(self) -> int:
         """Maximum number of concurrent attempts."""
 
     async def send(self, request: CallbackRequest) -> Delivery:
-        """Make one attempt, which takes at most 10 s in total; never raise, never follow a redirect."""
+        """Make one attempt within at most 10 s in total. Never raise an error, and never follow a redirect."""
 
     async def close(self) -> None:
         """Abort all attempts in progress."""
 
 
 class SecretTrials(Protocol):
-    """Limits the number of servers that get a fleet's secret before one of them has accepted it, over all processes.
+    """Limits the number of servers that get a fleet's secret before a server has accepted it, across all processes.
 
-    A trial is one attempt to use the secret on a server. `secret` is its fingerprint. A DatabaseError is passed on.
+    A trial is one attempt to use the secret on a server. `secret` is the fingerprint of the secret. DatabaseErrors are
+    passed on to the caller.
     """
 
     async def begin(self, secret: str, places: int) -> str | None:
-        """Begin a trial and return its id; None if `places` servers are being tried or have rejected the secret."""
+        """Begin a trial and return its id; None if `places` servers are being tried now or have rejected the secret."""
 
     async def reject(self, secret: str, trial: str) -> None:
         """End a trial whose server rejected the secret.
 
-        The rejection counts toward the limit of `begin` until a server accepts the secret.
+        The rejection counts toward `places` in `begin` until a server accepts the secret.
         """
 
     async def accept(self, secret: str, trial: str | None) -> None:
-        """Record that a server accepted the secret. Earlier rejections no longer count."""
+        """Record that a server accepted the secret. Earlier rejections then no longer count."""
 
     async def drop(self, secret: str, trial: str) -> None:
-        """End a trial without a result."""
+        """End a trial without a result, for example because the server was unreachable."""
 
     async def rejected(self, secret: str) -> int:
         """Return the number of servers that have rejected the secret since a server last accepted it."""
@@ -384,7 +387,7 @@ class SecretTrials(Protocol):
 
 
 class StorageError(Exception):
-    """The demo storage is unavailable or failed; the message says why."""
+    """The demo storage is unavailable, or an operation failed. The message says why."""
 
 
 class StorageFullError(StorageError):
@@ -392,22 +395,22 @@ class StorageFullError(StorageError):
 
 
 class DemoWriter(Protocol):
-    """Writes one file. Exactly one of `commit`, `keep_cut` and `discard` ends the writing.
+    """Writes one demo file. Each file ends with exactly one call of `commit`, `keep_cut` or `discard`.
 
-    No method holds more of the file in memory than the part that is passed to it.
+    No method holds more of the file in memory than the chunk that is passed to it.
     """
 
     async def write(self, part: bytes) -> None:
-        """Append a part. Raise StorageFullError or StorageError on failure."""
+        """Append a chunk to the file. Raise StorageFullError or StorageError on failure."""
 
     async def commit(self) -> None:
-        """Make the file available under its key. After the return it survives a crash. Raise the errors of `write`."""
+        """Make the file available under its key. From then on, it survives a crash. Raises as `write` does."""
 
     async def keep_cut(self) -> bool:
-        """Keep the incomplete file, separate from complete files; False if it could not be kept. Never raise."""
+        """Keep the incomplete file, separately from complete files; False if that failed. Never raise an error."""
 
     async def discard(self) -> None:
-        """Delete the incomplete file. Never raise."""
+        """Delete the incomplete file. Never raise an error."""
 
 
 class DemoStorage(Protocol):
@@ -415,34 +418,35 @@ class DemoStorage(Protocol):
 
     @property
     def is_shared(self) -> bool:
-        """True if several processes on different machines may use it."""
+        """True if processes on different machines may use the storage at the same time."""
 
     async def check(self) -> str | None:
-        """Return the fault in the settings, in one sentence; None if there is none, or if it is unknown."""
+        """Return the fault in the settings, in one sentence; None if no fault is known."""
 
     async def create(self, key: str) -> DemoWriter:
-        """Begin a file. Raise StorageFullError or StorageError on failure."""
+        """Begin to write a file. Raise StorageFullError or StorageError on failure."""
 
     def read(self, key: str, start: int, size: int) -> AsyncIterator[bytes] | None:
-        """Return a part of a file, in pieces; None if callers have to download it from its `link`.
+        """Return a range of a file in chunks; None if callers must download the file from its `link`.
 
-        Reading the pieces may raise StorageError. The first piece raises FileNotFoundError if there is no such file.
+        Iterating over the chunks may raise StorageError. If the file does not exist, the first chunk raises
+        FileNotFoundError.
         """
 
     async def link(self, key: str, *, file_name: str, expires_s: int) -> str | None:
-        """Return a temporary public URL of a file; None if callers have to `read` it. Raise StorageError on failure."""
+        """Return a temporary public URL of a file; None if callers must `read` it. Raise StorageError on failure."""
 
     async def delete(self, key: str) -> None:
         """Delete a complete or incomplete file. Deleting an unknown file succeeds. Raise StorageError on failure."""
 
     async def clean_up(self, before_ms: int) -> int:
-        """Delete leftovers of uploads that began before this time and never ended; return their number.
+        """Delete the remains of uploads that began before a time and never ended; return how many.
 
         Incomplete files that `keep_cut` kept are not deleted. Raise StorageError on failure.
         """
 
     async def free_bytes(self) -> int | None:
-        """Return the free space; None if it is unlimited or unknown."""
+        """Return the free space in bytes; None if it is unlimited or unknown."""
 
     async def close(self) -> None:
         """Close all connections."""
@@ -452,7 +456,7 @@ class DemoStorage(Protocol):
 
 
 class SpanKind(Enum):
-    """The kind of a span, with the values of OpenTelemetry."""
+    """The kind of a span; the values are those of OpenTelemetry."""
 
     INTERNAL = 1
     SERVER = 2
@@ -460,7 +464,7 @@ class SpanKind(Enum):
 
 
 class Span(msgspec.Struct, frozen=True, kw_only=True):
-    """A step in the life of a match, for OpenTelemetry; ids are hexadecimal digits."""
+    """A step in the life of a match, for OpenTelemetry. Ids are hexadecimal."""
 
     name: str
     kind: SpanKind = SpanKind.INTERNAL
@@ -471,14 +475,14 @@ class Span(msgspec.Struct, frozen=True, kw_only=True):
     end_ms: int
     attributes: Mapping[str, str | int]
     error: str | None = None
-    """The error; None if the step succeeded."""
+    """Error message; None if the step succeeded."""
 
 
 # --- the rest -----------------------------------------------------------------------------------------------------
 
 
 class Clock(Protocol):
-    """The clock of one process. It adds the monotonic clock to the wall time at the start, so it never jumps."""
+    """The clock of a process: wall time at the start plus monotonic time since then, so it never jumps."""
 
     def now_ms(self) -> int:
         """Return the time in milliseconds since the epoch."""
@@ -488,10 +492,10 @@ class Vault(Protocol):
     """Encrypts secrets at rest."""
 
     def seal(self, secret: str) -> bytes:
-        """Encrypt a secret. Sealing the same secret twice returns different bytes."""
+        """Encrypt a secret. Each call returns different bytes, even for the same secret."""
 
     def open(self, sealed: bytes) -> str:
-        """Decrypt a secret. Raise ValueError if the key differs or the bytes were changed."""
+        """Decrypt a secret. Raise ValueError if it was sealed with another key, or if the bytes were changed."""
 
     def reseal(self, sealed: bytes) -> bytes | None:
-        """Encrypt a secret again with the first key; None if it already is. Raise ValueError if no key decrypts it."""
+        """Encrypt a secret again with the first key; None if it is not necessary. ValueError if no key decrypts it."""

@@ -1,7 +1,8 @@
 """Replay a recorded match from log files or recorded posts, with the same reader as for a live server.
 
-A recording has no settings, so they are inferred. The match type follows from its `Game Over` lines, and the series
-format is the shortest with enough maps. Log files are read in chunks, so a file of any size needs little memory.
+A recording does not contain the settings of the match, so they are inferred: the match type from the `Game Over` lines,
+and the series format as the shortest with enough maps. Log files are read in chunks, so files of any size need little
+memory.
 """
 
 from __future__ import annotations
@@ -23,10 +24,11 @@ from matchpod.cs2.match_reader import MatchReader
 
 CHUNK_BYTES = 1 << 20
 MAX_RECORDING_BYTES = 256 << 20
-"""Maximum size of a file with recorded posts, which is read into memory as a whole; a match has a few megabytes."""
+"""Maximum size in bytes of a file with recorded posts, which is read into memory at once. A match has a few
+megabytes."""
 
 SURVEY_LINES = 2000
-"""Number of leading lines of a file that are always parsed. In a server log, at least one of them is a known line."""
+"""Number of lines at the beginning of a file that are always parsed. In a server log, at least one of them is known."""
 
 _BYTE_ORDER_MARK = b"\xef\xbb\xbf"
 _SURVEY_MARKERS = (b"Game Over: ", b"Loading map ", b"Match_Reloaded")
@@ -49,16 +51,16 @@ Progress = Callable[[int], None]
 
 
 class ReplayError(Exception):
-    """A file cannot be replayed; the message has its name and the reason."""
+    """A file cannot be replayed. The message contains the file's path and the reason."""
 
 
 class Survey(msgspec.Struct):
-    """The facts about a match that the first pass over its files finds."""
+    """What the first pass over the files finds out about the match."""
 
     lines: int = 0
     lines_known: int = 0
     modes: list[str] = []
-    """The mode of each map that ended, in order."""
+    """Game modes of the maps that ended, in order."""
     is_map_over: bool = False
 
 
@@ -74,7 +76,7 @@ class Recording(msgspec.Struct, frozen=True):
         return split_lines(self._chunks(progress))
 
     def posts(self) -> Iterator[LogPost]:
-        """Yield the posts of a recording; raise ReplayError with the line that is invalid."""
+        """Yield the posts of a recording. ReplayError if a line is invalid; the message says which."""
         try:
             yield from read_posts(self.path.read_bytes().removeprefix(_BYTE_ORDER_MARK))
         except RecordingError as exc:
@@ -91,7 +93,7 @@ class Recording(msgspec.Struct, frozen=True):
 
 
 def open_recording(path: Path) -> Recording:
-    """Detect the kind of a file; raise ReplayError if it cannot be a recording."""
+    """Detect whether a file has log lines or recorded posts. ReplayError if it cannot be a recording."""
     try:
         size = path.stat().st_size
         if path.is_dir():
@@ -116,7 +118,7 @@ def open_recording(path: Path) -> Recording:
 
 
 def survey(recordings: Sequence[Recording], progress: Progress | None = None) -> Survey:
-    """Find the maps that ended; raise ReplayError for a file without any line of a server log."""
+    """Find the maps that ended. ReplayError if a file has no known line of a server log."""
     found = Survey()
     for recording in recordings:
         before = found.lines_known
@@ -146,7 +148,7 @@ def _survey_line(found: Survey, reader: LineReader, raw: bytes) -> None:
         case LoadingMap():
             found.is_map_over = False
         case WorldTriggered(trigger="Match_Reloaded") if found.is_map_over:
-            found.modes.pop()  # a backup was restored, so the map will end again
+            found.modes.pop()  # a backup was restored, so this end of the map does not count
             found.is_map_over = False
         case _:
             pass
@@ -159,7 +161,7 @@ def replay(
     series_format: SeriesFormat | None = None,
     progress: Progress | None = None,
 ) -> MatchReader:
-    """Read the whole match in these files."""
+    """Read all files and return the reader with the whole match."""
     found = survey(recordings, progress)
     kind = match_type or _match_type(found.modes)
     formats = [series_format] if series_format else _formats(kind, len(found.modes))
@@ -169,7 +171,7 @@ def replay(
         readers.append(_read(recordings, settings, progress))
         if _maps_ended(readers[-1]) >= len(found.modes):
             break
-    # The formats were tried from the shortest on, so on a tie `max` returns the reader with the shortest format.
+    # Shorter formats come first, so if several readers have equally many ended maps, `max` returns the shortest format.
     reader = max(readers, key=_maps_ended)
     if all(played.status is MapStatus.UPCOMING for played in reader.match.maps):
         raise ReplayError("no map went live in these files, so there is no match to show")
@@ -199,7 +201,7 @@ def _read(recordings: Sequence[Recording], settings: GameSettings, progress: Pro
     reader = MatchReader.create(settings, 0)
     for recording in recordings:
         if reader.interpreter.flow.phase is MapPhase.OVER:
-            # The next file may start after the line that loads its map.
+            # A file may start after the line that loads its map, so restart the map.
             reader.interpreter.restart()
         if recording.is_posts:
             for post in recording.posts():

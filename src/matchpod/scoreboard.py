@@ -1,6 +1,6 @@
-"""Format a match as tables for a terminal: maps, players and anti-cheat leads.
+"""Format a match as tables for a terminal: its maps, players and anti-cheat leads.
 
-Names are untrusted, so they are shown as plain text, without markup, control or direction characters.
+Names are untrusted. They are printed as plain text: no markup, control characters or direction characters.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ _HIDDEN = frozenset(("Cc", "Cf", "Cs", "Co", "Cn", "Zl", "Zp"))
 
 _Column = tuple[str, Callable[[PlayerLine], str]]
 
-# Twelve columns with the names fit into 80 characters.
+# Twelve columns and the names fit into 80 characters.
 _COLUMNS: tuple[_Column, ...] = (
     ("K", lambda line: f"{line.kills}"),
     ("D", lambda line: f"{line.deaths}"),
@@ -68,7 +68,7 @@ def scoreboard(reader: MatchReader) -> RenderableType:
 
 
 def printable_name(name: str) -> str:
-    """Shorten a name and replace characters that could move the cursor or hide or reorder text."""
+    """Shorten a name, and replace characters that could move the cursor, or hide or reorder text."""
     shown = "".join("·" if unicodedata.category(char) in _HIDDEN else char for char in name[: MAX_NAME_CHARS + 1])
     return shown if len(shown) <= MAX_NAME_CHARS else f"{shown[: MAX_NAME_CHARS - 1]}…"
 

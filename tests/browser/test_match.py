@@ -70,4 +70,4 @@ def test_overlay_follows_the_match_until_its_links_are_ended(pages: Pages, servi
     expect(overlay.get_by_text("no data")).to_be_visible()
     expect(overlay.locator("#board")).to_be_hidden()
     overlay.reload()
-    expect(overlay.get_by_role("alert")).to_contain_text("does not exist, or its links were ended")
+    expect(overlay.get_by_role("alert")).to_contain_text("does not exist, or its link is no longer valid")

@@ -146,5 +146,5 @@ async def test_process_starts_with_the_time_of_a_shared_database(
     finally:
         await resources.db.close()
     assert [one.message for one in caplog.records] == [
-        "clock of this machine differs from the database clock, which is used"
+        "clock of this machine differs from the database clock: using the database clock"
     ]

@@ -265,7 +265,7 @@ async def test_server_reads_its_secrets_from_a_file_of_its_own(
 async def test_file_that_cannot_be_written_is_reported_without_its_content(folder: Path, tmp_path: Path) -> None:
     fleet = cfg_fleet(folder, tmp_path)
     (tmp_path / "cfg").rmdir()
-    with pytest.raises(FleetError, match=r"the file with its secrets cannot be written: .*matchpod_srv_1") as failed:
+    with pytest.raises(FleetError, match=r"the server's \.cfg file cannot be written: .*matchpod_srv_1") as failed:
         await fleet.allocate(order(fleet))
     assert PASSWORD not in str(failed.value)
 

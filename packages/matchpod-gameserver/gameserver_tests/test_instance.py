@@ -150,7 +150,7 @@ def test_what_is_missing_is_named(
 
 
 def test_folder_for_instances_inside_of_the_installation_is_refused(installed: Path) -> None:
-    with pytest.raises(InstanceError, match="inside of the installation"):
+    with pytest.raises(InstanceError, match="inside the installation"):
         build(plan(installed, instances_dir=str(installed / "game/instances")))
 
 
@@ -280,7 +280,7 @@ def test_file_with_the_name_of_the_folder_is_named(installed: Path) -> None:
     folder = installed.parent / "instances"
     folder.mkdir()
     (folder / f"{OWN}.srv_1").touch()
-    with pytest.raises(InstanceError, match=rf"instances/{OWN}\.srv_1 must be a folder .* remove it$"):
+    with pytest.raises(InstanceError, match=rf"instances/{OWN}\.srv_1 must be the folder .* remove it$"):
         build(plan(installed))
     assert remove_unused(str(folder), OWN) == {}
     assert names(installed) == [f"{OWN}.srv_1"]

@@ -57,7 +57,7 @@ def test_options_are_read_until_the_two_dashes() -> None:
         (["--idle-exit", "m", "--", "x"], "--idle-exit must be a time above 0"),
         (
             ["--secret-file", "s", "--password-file", "p", "--", "x"],
-            "--password-file and --secret-file exclude each other",
+            "--password-file and --secret-file cannot be used together",
         ),
         (["--secret-file", "", "--", "x"], "--secret-file needs a value"),
         (["--", "x", "{map}"], "the command has the unknown placeholder {map}; --help lists all placeholders"),
@@ -65,10 +65,10 @@ def test_options_are_read_until_the_two_dashes() -> None:
             ["--install-dir", "/cs2", "--", "x", "{game}"],
             "--install-dir, --instances-dir and the placeholder {game} in",
         ),
-        (["--", "x", "{game}"], "--install-dir, --instances-dir and the placeholder {game} in the command need each"),
-        (["--", "x", "{cfg}"], "--cfg-dir and the placeholder {cfg} in the command need each other"),
+        (["--", "x", "{game}"], "--install-dir, --instances-dir and the placeholder {game} in the command must be"),
+        (["--", "x", "{cfg}"], "--cfg-dir and the placeholder {cfg} in the command must be used together"),
         (["--log-format", "xml", "--", "x"], "--log-format must be human or json, not `xml`"),
-        (["--cfg-dir", "/cfg", "--", "x"], "--cfg-dir and the placeholder {cfg} in the command need each other"),
+        (["--cfg-dir", "/cfg", "--", "x"], "--cfg-dir and the placeholder {cfg} in the command must be used together"),
     ],
 )
 def test_invalid_arguments_are_one_sentence(arguments: list[str], message: str) -> None:
@@ -165,8 +165,16 @@ def test_options_of_the_commands_for_folders_are_read() -> None:
         (REMOVE_INSTANCES, (*PLACE, "--", "x"), "the command of the game server follows after -- with run-instance"),
         (RUN_INSTANCE, (*PLACE, "--name", "a", "--", "x"), "--install-dir is missing"),
         (RUN_INSTANCE, (*PLACE, "--name", "a", "--install-dir", "/cs2"), "the command of the game server follows"),
-        (RUN_INSTANCE, (*PLACE, "--name", "../a", "--install-dir", "/cs2", "--", "x"), "--name may have letters"),
-        (RUN_INSTANCE, (*PLACE, "--name", "a", "--cfg", "a/b", "--install-dir", "/", "--", "x"), "--cfg may have"),
+        (
+            RUN_INSTANCE,
+            (*PLACE, "--name", "../a", "--install-dir", "/cs2", "--", "x"),
+            "--name may only contain letters",
+        ),
+        (
+            RUN_INSTANCE,
+            (*PLACE, "--name", "a", "--cfg", "a/b", "--install-dir", "/", "--", "x"),
+            "--cfg may only contain",
+        ),
     ],
 )
 def test_faults_of_the_commands_for_folders_are_sentences(

@@ -1,1 +1,1 @@
-"""Implement the ports."""
+"""Implement the interfaces in `ports.py`: databases, fleets, consoles, the vault, the clock and others."""

@@ -52,7 +52,7 @@ def records_of_dead_processes(folder: Path) -> dict[Path, tuple[str, int] | None
     """Return a record per file of a dead process: server id and number of the entry that it was applying, or None."""
     records = {}
     for path in sorted(folder.glob(f"*{SUFFIX}")):
-        with suppress(FileNotFoundError, BlockingIOError):  # the process has just ended, or is alive
+        with suppress(FileNotFoundError, BlockingIOError):  # the file was just removed, or its process is alive
             records[path] = _read(path)
     return records
 

@@ -1,7 +1,7 @@
 """Open connections to callback receivers through an HTTP proxy, with CONNECT.
 
-The proxy gets the IP address that was checked, never a host name. It would resolve the name again, and might then
-connect to another address. The proxy is trusted, but its answers are read within limits.
+The proxy gets the IP address that was checked, never a host name, because it would resolve the name again and might
+then connect to another address. The proxy is trusted, but its answers are read within limits.
 """
 
 from __future__ import annotations
@@ -54,8 +54,7 @@ class HttpProxy(msgspec.Struct, frozen=True):
             transport.write(self._request(address, port))
             await self._wait_for_tunnel(reader)
             if trust is not None:
-                # Bytes that arrive before the TLS handshake stay in the first reader, because they are from the proxy,
-                # not the receiver.
+                # Bytes before the TLS handshake are from the proxy, not the receiver; they stay in the first reader.
                 reader, protocol = _stream(loop)
                 secured = await loop.start_tls(transport, protocol, trust, server_hostname=name)
             if secured is None:

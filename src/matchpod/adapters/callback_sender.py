@@ -36,7 +36,7 @@ REST_S = 1.0
 closed before that as an error."""
 
 MAX_ADDRESSES = 4
-"""Maximum number of addresses that one attempt connects to. All addresses of the receiver are checked before."""
+"""Maximum number of addresses that one attempt connects to. All addresses of the receiver are checked first."""
 
 MAX_ATTEMPTS = 4_096
 """Maximum number of concurrent attempts, each with its own connection. An organization gets at most half of them, so
@@ -135,7 +135,7 @@ class HttpCallbackSender:
             raise _NotSentError(_NOT_PUBLIC)
         tried = addresses[:MAX_ADDRESSES]
         for address in tried[:-1]:
-            with suppress(OSError):  # includes timeouts; try the next address
+            with suppress(OSError):  # OSError includes timeouts; the next address is tried
                 async with asyncio.timeout(ADDRESS_S):
                     return await self._connect_to(address, receiver)
         return await self._connect_to(tried[-1], receiver)
@@ -194,13 +194,13 @@ class _Response:
             raise _BadResponseError("the response headers are too long")
 
     def on_status(self, _reason: bytes) -> None:
-        """Remember the status, unless it is 1xx: the final response then follows."""
+        """Remember the status, unless it is 1xx, because the final response follows a 1xx response."""
         status = self._parser.get_status_code()
         if status >= 200 and self._final_status is None:
             self._final_status = status
 
     def on_headers_complete(self) -> None:
-        """Accept the remembered status as final. After a 1xx response there is none yet."""
+        """Accept the remembered status. After the head of a 1xx response, there is no status yet."""
         self.on_status(b"")  # the parser does not call `on_status` if the status line has no reason
         self.status = self._final_status
         self.is_complete = self.status == _RESET_CONTENT

@@ -38,8 +38,7 @@ class PlaceFile:
         """Write a token durably. The existing file is overwritten, so it keeps its inode number."""
         descriptor = open_private(self._path, os.O_WRONLY)
         try:
-            # One write within a disk block never leaves half a token. If the old text was longer, its end is in the
-            # second line until the file is truncated.
+            # One write in a disk block never leaves half a token. The rest of a longer text goes to the next line.
             os.pwrite(descriptor, token.encode() + b"\n", 0)
             os.ftruncate(descriptor, len(token) + 1)
             os.fsync(descriptor)

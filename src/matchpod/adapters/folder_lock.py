@@ -34,8 +34,7 @@ class FolderLock:
     @classmethod
     def acquire(cls, folder: Path) -> FolderLock:
         """Lock the folder. Raise FolderInUseError if another process has locked it, OSError after other failures."""
-        # Child processes do not inherit Python's file descriptors, so game servers do not hold the lock after this
-        # process ends.
+        # Child processes do not inherit this descriptor, so game servers do not keep the lock after this process ends.
         descriptor = os.open(folder / LOCK_FILE, os.O_RDWR | os.O_CREAT, _MODE)
         try:
             fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)

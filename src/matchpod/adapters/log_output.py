@@ -36,8 +36,7 @@ _SAFE_NUMBER: Final = 2**63
 """Integers beyond this bound are written as strings, because most JSON parsers cannot represent them."""
 
 _NAMED: Final = re.compile(r"""\b(?P<name>\w{1,128}+)["']?(?:\s?[=:]\s?|\s(?=["']))""")
-"""Matches `name=`, `name:` and a name before a quote, with which a value begins, but not `name value` (ordinary text).
-"""
+"""Matches what precedes a value: `name=`, `name:`, or a name before a quote. `name value` is ordinary text."""
 _VALUE: Final = re.compile(r"""(?P<quote>["'])(?:(?!(?P=quote)).)*+|[^\s"',;&)}\]]*+""", re.DOTALL)
 _TOKEN: Final = re.compile(r"(?P<before>(?i:bearer) |/ingest/\w{1,32}/)[\w.~+/=-]+")
 
@@ -75,7 +74,7 @@ class JsonFormatter(logging.Formatter):
 
 
 class HumanFormatter(logging.Formatter):
-    """Formats a record as one line of text. A traceback follows, indented so that its lines do not look like logs."""
+    """Formats a record as a line of text. Its traceback is indented, so that no line of it looks like a record."""
 
     def format(self, record: logging.LogRecord) -> str:
         """Return the record as one line, followed by the lines of its traceback, if it has one."""
@@ -116,7 +115,7 @@ def set_up_logging(
     logging.getLogger("asyncpg").setLevel(max(level, logging.ERROR) if level > logging.DEBUG else level)
     # DEBUG records of the event loop, such as which selector it uses, are noise.
     logging.getLogger("asyncio").setLevel(max(level, logging.INFO))
-    # So are httpx's records of each request to a cluster.
+    # httpx's records of each request to a cluster are noise.
     logging.getLogger("httpx").setLevel(max(level, logging.WARNING) if level > logging.DEBUG else level)
     logging.getLogger("httpcore").setLevel(max(level, logging.INFO))
     logging.captureWarnings(capture=True)

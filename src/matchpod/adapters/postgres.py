@@ -296,7 +296,7 @@ def _changed_rows(status: str) -> int:
 
 
 def _to_database_error(exc: Exception) -> ports.DatabaseError:
-    # If two processes create the same table concurrently, one of them gets one of these errors.
+    # One of these errors is raised in a process that creates a table at the same time as another process.
     if isinstance(exc, asyncpg.UniqueViolationError | asyncpg.DuplicateObjectError | asyncpg.DuplicateTableError):
         return ports.DuplicateError(exc.constraint_name or "a unique key")
     # A value that does not fit its column raises an InterfaceError that is also a ValueError. That is not an outage.

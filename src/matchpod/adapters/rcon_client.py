@@ -26,8 +26,8 @@ from cs2_protocol.rcon_frames import RconProtocolError
 from matchpod.ports import ConsoleAuthError, ConsoleError, ConsoleFaultError, ConsoleLostError
 
 OPEN_S = 5.0
-"""Timeout in seconds for connecting and authenticating. A server that is loading a map takes longer; its callers try
-again."""
+"""Timeout in seconds for connecting and authenticating. A server that is loading a map takes longer; the connection is
+then retried."""
 
 CLOSE_S = 1.0
 """Timeout in seconds for each step of `close`: the end of the reader task, and the end of the socket."""
@@ -50,7 +50,7 @@ async def probe_port(host: str, port: int, *, timeout_s: float = OPEN_S) -> bool
             _, writer = await asyncio.open_connection(host, port)
     except ConnectionRefusedError:
         return False
-    except (OSError, UnicodeError):  # a TimeoutError is an OSError
+    except (OSError, UnicodeError):  # OSError includes TimeoutError
         return None
     writer.transport.abort()
     return True

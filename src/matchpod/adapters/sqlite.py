@@ -26,8 +26,8 @@ from matchpod.adapters.private_files import open_private
 
 READERS: Final = 3
 """Number of reader threads. Queries are short, and SQLite mostly reads from memory, so more threads would only wait for
-each other. An organization runs at most one request fewer at a time (`fair_turns.py`), so its slow requests leave a
-thread free."""
+each other. An organization may run at most one request fewer than that at a time (`fair_turns.py`), so that its slow
+requests leave a thread free."""
 WAITING_WRITES: Final = 10_000
 """Maximum number of queued writes. If it is reached, the disk is far too slow, and further writes are rejected."""
 GROUP_SIZE: Final = 256
@@ -104,8 +104,7 @@ class SqliteDatabase:
         self._is_closed = False
         self._reader_of_thread = threading.local()
         self._loop_reader = _connect(path, busy_s)
-        # Queries in the event loop must not wait: if another program has locked the file exclusively, the database is
-        # unavailable.
+        # In the event loop, a query fails instead of waiting for a file that another program has locked.
         for setting in ("query_only = ON", "busy_timeout = 0"):
             self._loop_reader.execute(f"PRAGMA {setting}")
         self._reader_connections: list[sqlite3.Connection] = []
@@ -321,8 +320,7 @@ def _fail(jobs: Sequence[_Job], error: ports.DatabaseError) -> None:
 
 def _create(path: Path) -> None:
     """Create the file so that only its owner can read it; SQLite's journals get the same mode."""
-    # O_EXCL, because an existing file must not be opened: closing it would release the locks that this process has on
-    # it.
+    # O_EXCL: an existing file must not be opened, because closing it would release this process's locks on it.
     with contextlib.suppress(OSError):  # SQLite reports the error
         os.close(open_private(path, os.O_EXCL))
 
@@ -334,8 +332,7 @@ def _connect(path: Path, busy_s: float) -> sqlite3.Connection:
             path, timeout=busy_s, isolation_level=None, check_same_thread=False, cached_statements=512
         )
         try:
-            # These two settings have no effect on a file with data, but each connection would write to the file to set
-            # them.
+            # Only for a new file: later, these settings have no effect, but each connection would write to the file.
             if _is_empty(path):
                 connection.execute(f"PRAGMA page_size = {PAGE_BYTES}")
                 connection.execute("PRAGMA auto_vacuum = INCREMENTAL")  # see `sqlite_space.py`
@@ -376,7 +373,7 @@ def _translate_errors() -> Iterator[None]:
 
 def _translated(exc: Exception) -> ports.DatabaseError:
     if not isinstance(exc, sqlite3.Error):
-        return ports.DatabaseError(f"a value does not fit: {exc}")
+        return ports.DatabaseError(f"a value cannot be stored: {exc}")
     # Errors that Python's sqlite3 module raises itself, such as a missing parameter, have no error code.
     code: int = getattr(exc, "sqlite_errorcode", 0)
     if code in _DUPLICATE_CODES:

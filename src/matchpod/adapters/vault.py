@@ -54,7 +54,7 @@ class KeyFileVault:
         except OSError as exc:
             raise VaultKeyError(f"the key file {path} cannot be used: {exc.strerror or exc}") from exc
         if key is None or len(key) != KEY_BYTES:
-            raise VaultKeyError(f"the key file {path} must hold exactly {KEY_BYTES} bytes")
+            raise VaultKeyError(f"the key file {path} must contain exactly {KEY_BYTES} bytes")
         return cls(key)
 
     @classmethod
@@ -84,12 +84,12 @@ class KeyFileVault:
 
 def _open(cipher: AESGCM, sealed: bytes) -> str:
     if sealed[:1] != _VERSION:
-        raise ValueError("not a sealed secret of a known version")
+        raise ValueError("the data is not a sealed secret, or it was sealed by an unknown version")
     body = sealed[1:]
     try:
         return cipher.decrypt(body[:_NONCE_BYTES], body[_NONCE_BYTES:], _VERSION).decode()
     except (InvalidTag, ValueError) as exc:  # ValueError if it is too short to have a nonce
-        raise ValueError("the secret was sealed with another key, or changed since") from exc
+        raise ValueError("the secret was sealed with another key, or was changed afterwards") from exc
 
 
 def _decode_key(text: str) -> bytes:

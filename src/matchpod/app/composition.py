@@ -1,4 +1,4 @@
-"""Build the whole service from the resources; nothing is started here."""
+"""Build the service and all of its parts from the resources. Nothing is started here."""
 
 from __future__ import annotations
 
@@ -94,7 +94,7 @@ _log = logging.getLogger(__name__)
 
 
 class _Shared(msgspec.Struct, frozen=True, kw_only=True):
-    """Parts that several services use."""
+    """Components that several services use."""
 
     disk: DiskSpace
     remote: RemoteMatches
@@ -104,7 +104,7 @@ class _Shared(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class Service(msgspec.Struct, frozen=True, kw_only=True):
-    """The parts that the process has to start, supervise and stop."""
+    """The components that the process starts, supervises and stops."""
 
     supervisor: Supervisor
     dispatcher: CallbackDispatcher
@@ -121,7 +121,7 @@ class Service(msgspec.Struct, frozen=True, kw_only=True):
 
     @property
     def access(self) -> Access:
-        """The organizations and their keys."""
+        """The service for organizations and their keys."""
         return self.console.services.access
 
     @property
@@ -154,9 +154,9 @@ def compose(
     upload_base: str | None = None,
     begun: BegunEntry | None = None,
 ) -> Service:
-    """Build the service; `owner` is its name in leases, `ingest_base` its URL for browsers and game servers.
+    """Build the service. `owner` is its name in leases, `ingest_base` its URL for browsers and game servers.
 
-    Game servers upload demos at `upload_base`; None without demos.
+    Game servers upload demos to `upload_base`; None if demos are not recorded.
     """
     resources, metrics, spans = measure(resources)
     settings, db, clock, version = resources.settings, resources.db, resources.clock, installed_version("matchpod")
@@ -192,7 +192,7 @@ def compose(
 def _compose_services(
     resources: Resources, deps: Deps, dispatcher: CallbackDispatcher, supervisor: Supervisor, *, shared: _Shared
 ) -> Services:
-    """Return the services that handlers use."""
+    """Return the services that request handlers use."""
     settings, db, clock = resources.settings, resources.db, resources.clock
     audit = Audit(db=db, clock=clock)
     return Services(
@@ -254,20 +254,20 @@ def _compose_requests(deps: Deps, audit: Audit, checks: CheckRuns) -> RegionChec
 def _compose_web(
     services: Services, console: ConsoleDeps, settings: Settings
 ) -> tuple[Application, Application | None]:
-    """Return the application and, if probes and metrics have a port of their own, the application of that port."""
+    """Return the application of the main port, and that of the port for probes and metrics (None without this port)."""
     metrics, has_ops = HttpMetrics(services.metrics), settings.ops_port is not None
     build = partial(create_web, services, endpoints=WITHOUT_METRICS if has_ops else ENDPOINTS, metrics=metrics)
     web = build(more_endpoints=console_endpoints(console), error_page=error_page) if settings.console else build()
     if not has_ops:
         return web, None
-    # That port has few connections, so no request may occupy one of them while it waits.
+    # The port has few connections, so no request may occupy a connection while it waits.
     limits = msgspec.structs.replace(services.limits, metrics_wait_s=0.0)
     probed = msgspec.structs.replace(services, limits=limits, access_log=AccessLog.OFF)
     return web, create_web(probed, endpoints=OPS_ENDPOINTS, metrics=metrics)
 
 
 def check_fleets(settings: Settings) -> None:
-    """Raise ResourcesError if a fleet cannot start servers; warn if it exposes their passwords to other users."""
+    """Raise ResourcesError if a fleet cannot start servers; warn if other users can read their RCON passwords."""
     for region in settings.regions:
         fleet = region.fleet
         if not isinstance(fleet, ProcessFleetSettings):
@@ -290,7 +290,7 @@ def check_fleets(settings: Settings) -> None:
 
 
 def warn_of_denied_callbacks(settings: Settings) -> None:
-    """Warn if callbacks to private addresses are denied only because the public URL is not loopback."""
+    """Warn if callbacks to private addresses are denied only because of a public URL that is not loopback."""
     if settings.callback_private is None and settings.is_behind_proxy:
         _log.warning(
             "callbacks to private addresses are denied: other machines reach the service by its public URL; set "
@@ -307,11 +307,11 @@ def compose_regions(
     metrics: Metrics | None = None,
     trials_of: Callable[[str], Trials] | None = None,
 ) -> Sequence[Region]:
-    """Build the regions with their fleets; each fleet has its own part of the data folder.
+    """Build the regions with their fleets. Each fleet has its own part of the data folder.
 
-    Servers are marked with the installation's id; servers of other installations are never touched. `trials_of` returns
-    the `SecretTrials` of a region, which limit how many servers get an unconfirmed fleet secret. Only processes that
-    drive matches need to pass it.
+    Servers are labeled with the id of the installation; servers of other installations are never touched. `trials_of`
+    returns the `SecretTrials` of a region, which limit how many servers get an unconfirmed fleet secret. Only processes
+    that drive matches need it.
     """
     metrics = metrics or Metrics(Registry())
     return [
@@ -379,7 +379,7 @@ def _compose_fleet(
 def _instance_options(fleet: ProcessFleetSettings) -> InstanceOptions | None:
     if fleet.install_dir is None or fleet.instances_dir is None:
         return None
-    # Absolute, because servers have other working folders.
+    # Make the paths absolute, because servers have another working folder.
     return InstanceOptions(
         install_dir=fleet.install_dir.absolute(),
         instances_dir=fleet.instances_dir.absolute(),
@@ -391,7 +391,7 @@ def _instance_options(fleet: ProcessFleetSettings) -> InstanceOptions | None:
 def _compose_agones_fleet(
     code: str, fleet: AgonesFleetSettings, consoles: Consoles, owner: str, *, metrics: Metrics, trials: Trials
 ) -> Fleet:
-    # Imported here, because the HTTP client is slow to import, and most installations have no cluster.
+    # Imported here, because the HTTP client is slow to import, and most installations have no Agones region.
     from matchpod.adapters.fleets.agones import AgonesFleet
     from matchpod.adapters.fleets.agones_options import (
         FLEET_LABEL,
@@ -452,7 +452,7 @@ def _sender(settings: Settings) -> HttpCallbackSender:
 
 
 def _regions_of(resources: Resources, consoles: Consoles, metrics: Metrics) -> Regions:
-    """Return the regions of a process that drives matches."""
+    """Return the regions for a process that drives matches."""
     new_id = partial(secrets.token_hex, TRIAL_ID_BYTES)
     regions = compose_regions(
         resources.settings,
@@ -500,7 +500,7 @@ def _compose_deps(
 
 
 def _compose_streams(resources: Resources, live: LocalMatches, metrics: Metrics) -> Streams:
-    """Return the streams; their reads and requests share the same turns."""
+    """Return the streams. Their reads wait for turns in the same queues as requests."""
     of_key = OF_KEY_SHARED if resources.db.is_shared else OF_KEY
     return Streams(
         db=resources.db,

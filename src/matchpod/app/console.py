@@ -1,4 +1,4 @@
-"""Build the console from the services that the API uses too."""
+"""Build the console from the same services that the API uses."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ from matchpod.web import Services
 def compose_console(
     resources: Resources, deps: Deps, services: Services, *, remote: RemoteMatches, owner: str
 ) -> ConsoleDeps:
-    """Build the dependencies of the console's pages."""
+    """Return what the pages of the console need."""
     db, clock = resources.db, resources.clock
     audit = services.audit
     region_alerts = RegionAlerts(db=db, clock=clock, regions=deps.regions)

@@ -17,14 +17,14 @@ from matchpod.ports import DatabaseError, DatabaseUnavailableError
 from matchpod.storage.installation_identity import StoredPlace, postgres_place, read_place, store_place
 
 RENEW_S: Final = 10 * 60.0
-"""Interval in seconds at which a running service changes the token of its SQLite database. An older copy that replaces
-the database is detected if the token has changed since the copy was made."""
+"""Interval in seconds at which a running service changes the token of its SQLite database. If an older copy replaces
+the database, that is detected if the token has changed since the copy was made."""
 
 _log = logging.getLogger(__name__)
 
 
 async def claim_place(resources: Resources, *, is_restored: bool) -> str | None:
-    """Record that this installation drives the matches. If it must not drive them, return the reason as a sentence.
+    """Record that this installation drives the matches. If it must not drive them, return a sentence with the reason.
 
     With `is_restored`, an operator has confirmed that the original of this database is gone.
     """
@@ -50,13 +50,13 @@ async def claim_place(resources: Resources, *, is_restored: bool) -> str | None:
     except (DatabaseUnavailableError, ResourcesError) as exc:
         if reason is not None:
             raise
-        # The disk may be full. The database has not moved, so the service can run anyway.
+        # The disk may be full. The service can run anyway, because this database is no copy.
         _log.warning("identity of the database not recorded", extra={"reason": str(exc)})
     return None
 
 
 async def find_copy(resources: Resources) -> str | None:
-    """Return why this database is a copy, as a clause; None if it is not a copy."""
+    """Return why this database is a copy, for use after "because"; None if it is not a copy."""
     db = resources.db
     if db.is_shared:
         here = await postgres_place(db)
@@ -64,13 +64,13 @@ async def find_copy(resources: Resources) -> str | None:
             return None
         return "it was restored or copied from another PostgreSQL database"
     reason = await asyncio.to_thread(_find_file_copy, resources, await read_place(db))
-    if reason is not None:  # read again, because a running service may just have changed its token
+    if reason is not None:  # read both again: a running service may have changed its token between the reads
         reason = await asyncio.to_thread(_find_file_copy, resources, await read_place(db))
     return reason
 
 
 async def settle(resources: Resources) -> None:
-    """Record the current identity of this database, which is the original from now on."""
+    """Record the identity that this database has now. From now on, this database is the original."""
     db = resources.db
     if db.is_shared:
         here = await postgres_place(db)
@@ -78,8 +78,7 @@ async def settle(resources: Resources) -> None:
             await store_place(db, here, earlier=None)
         return
     file, token = PlaceFile(resources.settings.data_dir), new_token()
-    # If the process dies between these steps, the file still has the token of an earlier identity, which the database
-    # also stores. It is not always the previous identity, because the process before may have died at the same point.
+    # Keep the identity that the file has now, in case the process dies before the file gets the new token.
     earlier = await asyncio.to_thread(_valid_place, file, await read_place(db))
     await store_place(db, token, earlier=earlier)
     await asyncio.to_thread(_write_token, file, token)
@@ -87,19 +86,19 @@ async def settle(resources: Resources) -> None:
 
 
 async def renew_place(resources: Resources, *, pause_s: float = RENEW_S) -> None:
-    """Change the token of an SQLite database every `pause_s`, until cancelled."""
+    """Change the token of an SQLite database every `pause_s` seconds, until cancelled."""
     while True:
         await asyncio.sleep(pause_s)
         if resources.db.is_shared:
             continue
         try:
             await settle(resources)
-        except (DatabaseError, ResourcesError, OSError) as exc:  # the disk may be full; old and new token are valid
+        except (DatabaseError, ResourcesError, OSError) as exc:  # perhaps a full disk; both tokens are valid
             _log.warning("token of the data folder not changed", extra={"reason": str(exc)})
 
 
 def _valid_place(file: PlaceFile, stored: StoredPlace) -> str | None:
-    """Return the stored identity that the file matches: the current or the earlier one; None if it matches neither."""
+    """Return the stored identity that the file has: the current or the earlier identity, or None if it has neither."""
     return next((place for place in (stored.place, stored.earlier) if place is not None and file.is_at(place)), None)
 
 
@@ -116,7 +115,7 @@ def _find_file_copy(resources: Resources, stored: StoredPlace) -> str | None:
     except OSError as exc:
         raise ResourcesError(f"The file {folder / PLACE_FILE} cannot be read: {exc.strerror or exc}.") from exc
     if text is None and earlier is None and place.isalnum():
-        return None  # the process died at its first start, before it wrote the file
+        return None  # a process died during the first start, before it wrote the file
     if text is None:
         return f"its data folder has no file {PLACE_FILE}, so the database came from another folder"
     if text in {known.split()[0] for known in (place, earlier) if known is not None}:

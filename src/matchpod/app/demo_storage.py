@@ -22,11 +22,11 @@ _ONE_PROCESS: Final = (
 
 
 def open_demo_storage(settings: Settings) -> DemoStorage:
-    """Return the storage, without connecting to it yet."""
+    """Return the configured demo storage. It is not connected yet."""
     folder, parts = demo_folder(settings), urlsplit(settings.demo_storage_url)
     if folder is not None:
         return FolderStorage(folder)
-    from matchpod.adapters.demo_storage.s3 import S3Storage  # imported here, because it needs an extra and is slow
+    from matchpod.adapters.demo_storage.s3 import S3Storage  # imported here, because it is slow and needs an extra
 
     options = {name: values[0] for name, values in parse_qs(parts.query).items()}
     return S3Storage(
@@ -39,15 +39,15 @@ def open_demo_storage(settings: Settings) -> DemoStorage:
 
 
 def demo_folder(settings: Settings) -> Path | None:
-    """Return the folder with demos; None if they are in a bucket."""
+    """Return the folder where demos are stored; None if they are stored in a bucket."""
     parts = urlsplit(settings.demo_storage_url)
     return Path(unquote(parts.path)) if parts.scheme == "file" else None
 
 
 async def demo_storage_fault(settings: Settings, db: Database, storage: DemoStorage) -> str | None:
-    """Return why a service with these settings cannot use the storage; None if it can.
+    """Return why the service cannot use the demo storage; None if it can.
 
-    Wait for the heartbeat of a killed process to expire, which takes a few seconds.
+    If another process seems to be running, wait a few seconds for its heartbeat to expire, because it may be dead.
     """
     if settings.upload_port is None:
         return None

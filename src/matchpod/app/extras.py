@@ -1,4 +1,4 @@
-"""Find extras of the package that the settings need and that are not installed."""
+"""Find extras of the package that the settings need, but that are not installed."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from matchpod.settings import AgonesFleetSettings, Settings
 
 
 def missing_extras(settings: Settings) -> list[str]:
-    """Return a sentence for each missing extra: which feature needs it, and where its installation is described."""
+    """Return a sentence per missing extra: which feature needs it, and where to find the commands to install it."""
     return [
         f"{what} needs the extra 'matchpod[{extra}]', which is not installed; docs/one-box.md has the commands."
         for what, extra, modules in _needed(settings)
@@ -18,7 +18,7 @@ def missing_extras(settings: Settings) -> list[str]:
 
 
 def _needed(settings: Settings) -> Iterator[tuple[str, str, tuple[str, ...]]]:
-    """Yield each feature that needs an extra, with the name of the extra and the modules that it installs."""
+    """Yield each used feature that needs an extra, with the name of the extra and the modules that it installs."""
     if settings.database_url is not None:
         yield "The PostgreSQL database", "postgres", ("asyncpg",)
     if settings.demo_storage_url.startswith("s3:"):

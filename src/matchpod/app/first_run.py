@@ -1,8 +1,9 @@
-"""Create the first organization and API key, and show them with a link to the console and commands to try.
+"""Create the first organization and API key, and show the key with a link to the console and commands to try.
 
-Runs only if the database has no organization. The key is shown once, because only its hash is stored. It is printed on
-the terminal. Without a terminal, it is written into a file that only the owner can read, because the output often goes
-to a log that more people can read. A program that sets up an installation generates the key and passes it in a file.
+This is done only if the database has no organization. The key is shown once, because only its hash is stored. It is
+printed on the terminal. Without a terminal, it is written into a file that only the owner can read, because the output
+often goes to a log that more people can read. A program that sets up an installation can generate the key itself and
+pass it in a file.
 """
 
 from __future__ import annotations
@@ -20,17 +21,17 @@ from matchpod.service.access.organizations import KEY_PREFIX, Access, AccessErro
 
 ORGANIZATION: Final = "demo"
 KEY_FILE: Final = "first-key.txt"
-"""The file in the data folder with the first key."""
+"""Name of the file in the data folder to which the first key is written."""
 EXTERNAL_ID: Final = "demo-1"
 LISTENER: Final = "http://127.0.0.1:9000/"
-"""The default address of `matchpod listen`."""
+"""The URL at which `matchpod listen` receives callbacks by default."""
 
 MIN_DIFFERENT_CHARACTERS: Final = 12
 """Minimum number of different characters in a key. A random key has about 30; a key with fewer than 12 was typed by a
 person, and could be guessed."""
 
 _MAX_FILE_BYTES: Final = 1_000
-"""Maximum number of bytes that are read from the file with the first key; more than a key needs."""
+"""Maximum number of bytes to read from the file with the first key; more than a key needs."""
 _FIRST_PLAYER: Final = 76561198000000001
 _TEAM_SIZE: Final = 5
 _FIND_SERVER_ID: Final = """sed 's/.*"serverId":"\\([^"]*\\)".*/\\1/'"""
@@ -40,23 +41,24 @@ _log = logging.getLogger(__name__)
 
 
 class FirstKeyError(Exception):
-    """The file with the first key cannot be used; the message is a sentence for the operator."""
+    """The file with the first key cannot be used. The message is a sentence for the operator."""
 
 
 async def create_first_key(access: Access) -> str | None:
-    """Create an organization and return its key; None if there already is an organization."""
+    """Create the first organization and return its key; return None if an organization exists."""
     if await access.organizations():
         return None
     try:
         return (await access.create_organization_with_key(ORGANIZATION, key_name="first key")).text
     except AccessError:
-        return None  # another process started at the same moment and shows its key
+        return None  # another process has started at the same moment, and shows its key
 
 
 async def create_key_from_file(access: Access, path: Path) -> None:
-    """Create an organization with the key in this file, unless there is an organization already.
+    """Create the first organization with the key in this file; do nothing if an organization exists.
 
-    FirstKeyError if the file cannot be used at the first start. At later starts, it may be missing or have an old key.
+    Raise FirstKeyError if the file cannot be used at the first start. At later starts, the file may be missing, or have
+    an old key.
     """
     is_first = not await access.organizations()
     try:
@@ -70,7 +72,7 @@ async def create_key_from_file(access: Access, path: Path) -> None:
         try:
             await access.create_organization_with_key(ORGANIZATION, key_name="first key", text=text)
         except AccessError:
-            pass  # another process started at the same moment
+            pass  # another process has started at the same moment
         else:
             _log.info("first API key created from a file", extra={"file": path, "organization": ORGANIZATION})
     if not await access.is_active_key(text):
@@ -79,13 +81,13 @@ async def create_key_from_file(access: Access, path: Path) -> None:
 
 
 async def create_first_link(access: Access, sessions: ConsoleSessions, *, base_url: str) -> str:
-    """Return a link to the console for the owner of the organization that `create_first_key` created."""
+    """Return a link with which the owner of the first organization opens the console."""
     (org_id,) = [organization.id for organization in await access.organizations() if organization.name == ORGANIZATION]
     return login_url(base_url, await sessions.create_link(org_id))
 
 
 async def another_key_text(access: Access, *, command: str, has_console: bool) -> str:
-    """Return the commands that create another key and another link to the console, for starts after the first."""
+    """Return the commands for another key and another link to the console, to be shown at all starts but the first."""
     names = [organization.name for organization in await access.organizations()]
     name = ORGANIZATION if ORGANIZATION in names else names[0]
     option = f"--org {shlex.quote(name)}"
@@ -104,7 +106,7 @@ To open the console in a browser, print a link:
 
 
 def write_key_file(folder: Path, text: str) -> Path:
-    """Write the text with the key into a file that only its owner can read, and return its path."""
+    """Write the text, which contains the key, into a file that only its owner can read; return the path of the file."""
     path = folder / KEY_FILE
     with os.fdopen(open_private(path, os.O_WRONLY | os.O_TRUNC), "w", encoding="utf-8") as file:
         file.write(text)
@@ -114,9 +116,9 @@ def write_key_file(folder: Path, text: str) -> Path:
 def welcome_text(
     key: str, *, link: str | None, base_url: str, region: str, command: str, has_callback: bool = True
 ) -> str:
-    """Return the text that shows the key, the link to the console if there is one, and commands to try.
+    """Return the text that shows the key, the link to the console (if there is one), and commands to try.
 
-    `command` runs this program; `has_callback` is False if callbacks may not go to this machine.
+    `command` is how to run this program. `has_callback` is False if callbacks must not be sent to this machine.
     """
     authorization = f"-H 'Authorization: Bearer {key}'"
     body = json.dumps(_match_body(region, has_callback=has_callback))

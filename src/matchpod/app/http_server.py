@@ -1,8 +1,8 @@
 """Bind the listening socket and accept HTTP connections on it, even when the process runs out of file descriptors.
 
 The socket is bound before anything else is built, because game servers are configured with its real port. This module
-accepts connections instead of the event loop. Without free descriptors, uvloop uses all CPU time for retries or drops
-waiting clients, and asyncio logs thousands of tracebacks.
+accepts connections itself, because the event loops do it badly without free descriptors: uvloop uses all CPU time for
+retries or drops waiting clients, and asyncio logs thousands of tracebacks.
 """
 
 from __future__ import annotations
@@ -24,24 +24,25 @@ from matchpod.web.http.connections import Connections, Patience
 from matchpod.web.http.direct import DirectRoute, ReadRoute
 
 BACKLOG: Final = 2048
-"""Maximum number of connections waiting to be accepted; a thousand game servers may post at the same moment."""
+"""Maximum number of connections that wait to be accepted; a thousand game servers may post at the same moment."""
 ACCEPTED_AT_ONCE: Final = 16
-"""Maximum number of connections accepted per iteration of the event loop; each takes a tenth of a millisecond."""
+"""Maximum number of connections to accept per iteration of the event loop. Each takes a tenth of a millisecond."""
 DEFER_S: Final = 1
-"""Seconds that the system waits for the first bytes of a request before it passes on a connection, on ports with slots
-for probes."""
+"""Time in seconds for which the system waits for the first bytes of a request before it passes on the connection, on
+ports with slots for probes."""
 ACCEPT_PAUSE_S: Final = 0.5
-"""Seconds until the next `accept` after it failed for lack of a descriptor. Other connections or files may be closed
-meanwhile."""
+"""Delay in seconds before the next `accept` after one has failed for lack of a descriptor. Other connections or files
+may be closed during that time."""
 CLOSED_IN_PAUSE: Final = 16
-"""Number of idle connections that are closed for each pause, so that other parts of the service get descriptors."""
+"""Number of idle connections to close when there is no free descriptor, so that other parts of the service get
+descriptors."""
 
 PRIORITY: Final = PriorityPaths(
     trusted="/ingest/", probes=frozenset({"/healthz", "/readyz"}), others=frozenset({"/metrics"})
 )
-"""Requests that are always answered: requests of game servers, probes, and scrapes of the metrics."""
+"""Paths of the requests that are always answered: those of game servers, probes, and scrapes of the metrics."""
 DEFAULT_LIMITS: Final = ConnectionLimits(total=512)
-"""Limits of servers other than the service; the usual limit on open files is 1,024."""
+"""Limits for servers other than the service's main port. Many systems limit the open files of a process to 1,024."""
 DEFAULT_PATIENCE: Final = Patience()
 
 
@@ -80,7 +81,7 @@ class HttpServer:
         self._resuming: asyncio.TimerHandle | None = None
 
     async def serve(self, bound: socket.socket) -> None:
-        """Accept connections until `stop`, then let requests in progress finish."""
+        """Accept connections until `stop` is called, then let requests in progress finish."""
         bound.listen(BACKLOG)
         if self.connections.has_probe_places and hasattr(socket, "TCP_DEFER_ACCEPT"):  # Linux
             bound.setsockopt(socket.IPPROTO_TCP, socket.TCP_DEFER_ACCEPT, DEFER_S)
@@ -97,14 +98,14 @@ class HttpServer:
             await self.connections.close(self._closing_s)
 
     def stop(self) -> None:
-        """Stop accepting connections, close idle ones and let requests in progress finish."""
+        """Stop accepting connections, close idle connections and let requests in progress finish."""
         self._stopping.set()
 
     def _resume(self, bound: socket.socket) -> None:
         asyncio.get_running_loop().add_reader(bound, self._accept, bound)
 
     def _accept(self, bound: socket.socket) -> None:
-        """Accept waiting connections; close connections above the limit at once."""
+        """Accept waiting connections. Connections above the limit are closed at once."""
         for _ in range(ACCEPTED_AT_ONCE):
             try:
                 client, (host, *_) = bound.accept()
@@ -142,7 +143,7 @@ class HttpServer:
 
 
 def _peek(client: socket.socket) -> bytes:
-    """Return the first bytes of a request, as far as they have arrived, without consuming them."""
+    """Return the first bytes of a request, as far as they have arrived; they can still be received later."""
     try:
         return client.recv(PROBE_BYTES, socket.MSG_PEEK | socket.MSG_DONTWAIT)
     except OSError:
@@ -150,9 +151,9 @@ def _peek(client: socket.socket) -> bytes:
 
 
 def bind(host: str, port: int, setting: str = "MATCHPOD_PORT") -> socket.socket:
-    """Return a socket bound to this address, not listening yet; raise ResourcesError if that fails.
+    """Return a socket that is bound to this address, but not listening yet; raise ResourcesError if that fails.
 
-    `setting` is the variable that configures the port, for the error text.
+    `setting` is the variable that sets the port; the error text names it.
     """
     try:
         family, kind, protocol, _, address = socket.getaddrinfo(
@@ -160,14 +161,14 @@ def bind(host: str, port: int, setting: str = "MATCHPOD_PORT") -> socket.socket:
         )[0]
         bound = socket.socket(family, kind, protocol)
         try:
-            # After a quick restart, connections of the previous process are still in TIME_WAIT on the port.
+            # Allow binding while connections of the previous process are still in TIME_WAIT, after a quick restart.
             bound.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
             bound.bind(address)
             bound.setblocking(False)  # noqa: FBT003 - no keyword arguments
         except OSError:
             bound.close()
             raise
-    except (OSError, UnicodeError) as exc:  # UnicodeError: an invalid host name
+    except (OSError, UnicodeError) as exc:  # UnicodeError is raised for an invalid host name
         reason = exc.strerror if isinstance(exc, OSError) and exc.strerror else exc
         is_used = isinstance(exc, OSError) and exc.errno == errno.EADDRINUSE
         advice = f" Stop the program that uses it, or set {setting} to another port." if is_used else ""

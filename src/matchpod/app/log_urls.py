@@ -1,7 +1,7 @@
 """Find regions whose game servers cannot reach the service at their configured URL.
 
-Only faults that follow from the settings are reported: game servers on other machines, or outside of a cluster, that
-get a URL of this machine or of the cluster.
+Only faults that the settings themselves reveal are reported: the URL is an address of this machine or of the cluster,
+but the game servers are on other machines or outside of the cluster.
 """
 
 from __future__ import annotations
@@ -21,21 +21,21 @@ from matchpod.settings import (
 )
 
 _POD: Final = "kubernetes.default.svc"
-"""The host name of the Kubernetes API inside a cluster, which may be followed by the cluster's domain."""
+"""The host name of the Kubernetes API inside a cluster. The cluster's domain may follow it."""
 
 
 class _Place(Enum):
-    """Where game servers are."""
+    """Where the game servers of a region are."""
 
     HERE = auto()
-    """On this machine, as far as the settings show."""
+    """On this machine, or not known to be anywhere else."""
     CLUSTER = auto()
-    """In the cluster that the service runs in, or in a network that may be part of it."""
+    """In the service's own cluster, or in a network that may be part of it."""
     ELSEWHERE = auto()
 
 
 def unreachable_log_urls(settings: Settings, base: str) -> Sequence[str]:
-    """Return a sentence for each such region; `base` is the URL for regions without a URL of their own."""
+    """Return a sentence per region whose servers cannot reach their URL; `base` is for regions that set no URL."""
     urls = settings.log_urls
     found = ((region, urls.get(region.code, base)) for region in settings.regions)
     return [
@@ -79,7 +79,7 @@ def _place_of_cluster(fleet: AgonesFleetSettings) -> _Place:
 
     try:
         host = urlsplit(read_kubeconfig(fleet.kubeconfig, fleet.context).server).hostname or ""
-    except ClusterConfigError:  # the check of the fleet reports the fault
+    except ClusterConfigError:  # `check` of the fleet reports the fault
         return _Place.HERE
     if is_loopback(host):
         return _Place.HERE

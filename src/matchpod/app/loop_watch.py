@@ -1,10 +1,10 @@
 """Watch the event loop from a thread: log what stalls it, and end the process if a stall lasts too long.
 
-All matches share the event loop, so code that never returns stops them all, and another process must take them over. A
-thread pings the loop several times a second. It counts only the time in which it ran itself, so a stopped process, a
-suspended machine or a debugger is no stall. Code that never releases the GIL, such as a regular expression, stops this
-thread too. Then a signal ends the process after the same CPU time. The thread postpones that signal with each ping, so
-no error may end the thread while the loop runs.
+All matches share the event loop, so code that never returns stops all of them, and another process must take them over.
+A thread pings the loop several times a second. It counts only the time in which the thread itself ran, so a stopped
+process, a suspended machine or a debugger does not count as a stall. Code that never releases the GIL, such as a
+regular expression, stops this thread too. In this case, a signal ends the process after the same CPU time. The thread
+postpones that signal with each ping, so no error may end the thread while the loop runs.
 """
 
 from __future__ import annotations
@@ -25,22 +25,23 @@ from queue import SimpleQueue
 from typing import Final
 
 TICK_S: Final = 0.25
-"""Seconds between two checks of the loop."""
+"""Interval in seconds at which the thread checks the loop."""
 
 MAX_STEP_S: Final = 2 * TICK_S
-"""Maximum number of seconds that count between two checks. If more time passed, the thread did not run either."""
+"""Maximum time in seconds to count between two checks. If more has passed, the watching thread itself did not run."""
 
 STALL_S: Final = 1.0
-"""Seconds without an answer after which the loop is stalled. The longest legitimate work takes a tenth of that."""
+"""Time in seconds without an answer after which the loop counts as stalled. The longest legitimate work takes a tenth
+of that."""
 
 LOG_EVERY_S: Final = 60.0
-"""Minimum number of seconds between two logged stacks."""
+"""Minimum interval in seconds between two logged stacks."""
 
 LAST_WORDS_S: Final = 2.0
-"""Timeout for writing a log record, because the log itself may be what stalls the loop."""
+"""Timeout in seconds for writing a log record, because the stall may be in the log itself."""
 
 EXIT_CODE: Final = 70
-"""Exit code of a process that ended itself: EX_SOFTWARE, an internal error."""
+"""Exit code of a process that has ended itself: EX_SOFTWARE, an internal error."""
 
 STDERR: Final = 2
 
@@ -48,7 +49,7 @@ _log = logging.getLogger(__name__)
 
 
 class LoopVerdict(Enum):
-    """What to do after a check of the loop."""
+    """What the thread must do after a check of the loop."""
 
     NOTHING = auto()
     LOG = auto()
@@ -56,7 +57,7 @@ class LoopVerdict(Enum):
 
 
 class StallClock:
-    """Measures how long the loop has not answered, from the times of the checks."""
+    """Adds up, from check to check, how long the loop has not answered."""
 
     def __init__(self, exit_s: float) -> None:
         self.stalled_s = 0.0
@@ -66,7 +67,7 @@ class StallClock:
         self._is_logged = False
 
     def look(self, now_s: float, *, has_answered: bool) -> LoopVerdict:
-        """Return what to do, given whether the loop has answered the last ping; never EXIT if `exit_s` is 0."""
+        """Return what to do, depending on whether the loop has answered the last ping. Never EXIT if `exit_s` is 0."""
         step_s = 0.0 if self._looked_s is None else min(now_s - self._looked_s, MAX_STEP_S)
         self._looked_s = now_s
         if has_answered:
@@ -86,9 +87,10 @@ class StallClock:
 def watched_loop(
     *, exit_s: float, on_stall: Callable[[float], None], on_lag: Callable[[float], None] = lambda _: None
 ) -> Iterator[None]:
-    """Watch the running loop. Once it continues after a stall, it calls `on_stall` with the duration in seconds.
+    """Watch the running loop. When it continues after a stall, call `on_stall` with the duration in seconds.
 
-    It also calls `on_lag` for each ping, with the seconds that the ping waited in the loop's queue.
+    For each ping, also call `on_lag` with the seconds that the ping waited in the loop's queue. Both are called in the
+    loop.
     """
     watch = _LoopWatch(asyncio.get_running_loop(), exit_s=exit_s, on_stall=on_stall, on_lag=on_lag)
     watch.start()
@@ -117,14 +119,13 @@ class _LoopWatch:
         self._has_failed = False
         self._stopped = threading.Event()
         self._thread = threading.Thread(target=self._run, name="loop watch", daemon=True)
-        # A separate thread writes the log records, because the code that stalls the loop may hold the log's lock. It
-        # exists from the start, because it may be impossible to create a thread when the loop stalls.
+        # A separate thread writes to the log, because the stall may hold the log's lock. It is created in advance.
         self._records: SimpleQueue[tuple[logging.LogRecord, threading.Event] | None] = SimpleQueue()
         self._writer = threading.Thread(target=self._write_records, name="loop watch log", daemon=True)
 
     def start(self) -> None:
         if self._exit_s:
-            # This handler does not need the GIL. It prints all stacks, then the signal ends the process.
+            # This handler works without the GIL. It prints the stacks of all threads; then the signal ends the process.
             faulthandler.register(signal.SIGPROF, file=STDERR, all_threads=True, chain=True)
         self._writer.start()
         self._thread.start()
@@ -166,7 +167,7 @@ class _LoopWatch:
                 os._exit(EXIT_CODE)
 
     def _ask(self, stalled_s: float) -> None:
-        """Ping the loop, and report the stall that has ended."""
+        """Send a ping to the loop. With it, report the stall that has just ended, if `stalled_s` is not 0."""
         self._has_answered = False
         try:
             self._loop.call_soon_threadsafe(self._answer, stalled_s, time.monotonic())
@@ -181,7 +182,7 @@ class _LoopWatch:
             self._on_stall(stalled_s)
 
     def _report_failure(self) -> None:
-        """Log the current error, unless an error was logged before or the loop is closed."""
+        """Log the exception of this thread, unless an exception was logged before or the loop is closed."""
         if not self._has_failed and not self._loop.is_closed():
             self._has_failed = True
             with suppress(Exception):
@@ -189,14 +190,14 @@ class _LoopWatch:
                 self._write(_log.makeRecord(_log.name, level, __file__, 0, message, (), sys.exc_info()))
 
     def _log_stack(self, message: str, level: int) -> None:
-        """Log the stack of the loop's thread."""
+        """Log the current stack of the thread in which the loop runs."""
         frame = sys._current_frames().get(self._loop_thread)
         stack = "" if frame is None else "".join(traceback.format_stack(frame))
         about = {"stalled_s": round(self._clock.stalled_s, 1)}
         self._write(_log.makeRecord(_log.name, level, __file__, 0, message, (), None, extra=about, sinfo=stack))
 
     def _write(self, record: logging.LogRecord) -> None:
-        """Pass a record to the writer thread, and wait briefly until it is written."""
+        """Pass a record to the writer thread, and wait until it is written, at most LAST_WORDS_S."""
         is_written = threading.Event()
         self._records.put((record, is_written))
         is_written.wait(LAST_WORDS_S)
@@ -204,6 +205,6 @@ class _LoopWatch:
     def _write_records(self) -> None:
         while (item := self._records.get()) is not None:
             record, is_written = item
-            with suppress(Exception):  # a log handler with a bug must not prevent later records
+            with suppress(Exception):  # an error in a log handler must not stop this thread
                 _log.handle(record)
             is_written.set()

@@ -1,4 +1,4 @@
-"""Connect measurements of this process and of Kubernetes clusters with the metrics of the service."""
+"""Connect the measurements of this process, and of its calls to Kubernetes, with the metrics of the service."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ _log = logging.getLogger(__name__)
 
 
 def measure(resources: Resources) -> tuple[Resources, Metrics, MatchSpans]:
-    """Create the metrics and spans of this process; return them, and the resources with a database that is measured."""
+    """Return the resources with a measured database, and the metrics and spans of this process."""
     registry = Registry()
     metrics = Metrics(registry, regions=[region.code for region in resources.settings.regions])
     _measure_process(registry, database="postgresql" if resources.db.is_postgres else "sqlite")
@@ -32,10 +32,10 @@ def measure(resources: Resources) -> tuple[Resources, Metrics, MatchSpans]:
 
 
 def compose_spans(metrics: Metrics, environment: Mapping[str, str]) -> MatchSpans:
-    """Return the exporter of match spans; it exports nothing unless the environment configures a collector."""
+    """Return the exporter of match spans. It exports nothing unless the environment configures a collector."""
     if not any(name.startswith("OTEL_") for name in environment):
         return NO_SPANS
-    # Imported here, because most installations have no collector, and its HTTP client is slow to import.
+    # Imported here, because most installations have no collector, and the exporter's HTTP client is slow to import.
     from matchpod.adapters.otlp_exporter import OtlpExporter, ignored_variables, read_options
 
     if ignored := ignored_variables(environment):
@@ -79,7 +79,7 @@ def _measure_process(registry: Registry, *, database: str) -> None:
 
 
 class RegionMeter(ClusterMeter):
-    """Measures the calls to the cluster of one region."""
+    """Records the metrics of the calls to the cluster of one region."""
 
     def __init__(self, metrics: AgonesMetrics, region: str, monotonic: Callable[[], float] = time.monotonic) -> None:
         self._metrics = metrics
@@ -106,5 +106,5 @@ class RegionMeter(ClusterMeter):
         self._confirmed_s = self._monotonic()
 
     def update(self) -> None:
-        """Set the age of the watch, which counts from the start if the watch never worked."""
+        """Set the time since the watch last worked; if it never has, the time since the start."""
         self._metrics.watch_age_s.set(self._monotonic() - self._confirmed_s, self._region)

@@ -1,6 +1,6 @@
 """Reload the settings at SIGHUP, and replace the server lists of static fleets.
 
-Everything else in the settings takes effect at the next start.
+Changes of all other settings take effect at the next start.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ _log = logging.getLogger(__name__)
 
 
 class ServerLists:
-    """The server lists of this process's static fleets."""
+    """Reloads the server lists of the static fleets in this process."""
 
     def __init__(
         self,
@@ -32,7 +32,7 @@ class ServerLists:
         load: Callable[[], Settings],
         base: str,
     ) -> None:
-        """`load` reads the settings, or raises SettingsError; `base` is the URL for the servers' logs."""
+        """`load` reads the settings or raises SettingsError. `base` is the default URL to which servers send logs."""
         self._settings = settings
         self._regions = regions
         self._load = load
@@ -40,7 +40,7 @@ class ServerLists:
 
     @contextmanager
     def following(self) -> Iterator[None]:
-        """Reload the lists at each SIGHUP, until the end of the block."""
+        """Reload the lists at each SIGHUP, until the `with` block ends."""
         loop, before = asyncio.get_running_loop(), signal.getsignal(signal.SIGHUP)
         loop.add_signal_handler(signal.SIGHUP, self.read_again)
         try:
@@ -50,7 +50,7 @@ class ServerLists:
             signal.signal(signal.SIGHUP, before)
 
     def read_again(self) -> None:
-        """Reload the settings and replace the lists. If the settings are invalid, log the faults and keep the lists."""
+        """Reload the settings and replace the lists. If the settings are invalid, log the faults and change nothing."""
         try:
             found = self._load()
             faults: Sequence[str] = unreachable_log_urls(found, self._base)

@@ -1,4 +1,4 @@
-"""Open the resources of every command: the data folder, the migrated database, the vault key and the clock."""
+"""Open the resources that commands need: the data folder, the migrated database, the vault key and the clock."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ _log = logging.getLogger(__name__)
 
 
 class ResourcesError(Exception):
-    """A resource cannot be opened; the message is a sentence for the operator."""
+    """A resource cannot be opened. The message is a sentence for the operator."""
 
 
 class Resources(msgspec.Struct, frozen=True, kw_only=True):
@@ -40,7 +40,7 @@ class Resources(msgspec.Struct, frozen=True, kw_only=True):
     vault: Vault
     clock: Clock
     installation: str
-    """The id of this installation, which was created with its database."""
+    """The id of this installation. It was created together with the database."""
     demo_storage: DemoStorage
 
     async def close(self) -> None:
@@ -57,7 +57,7 @@ class Resources(msgspec.Struct, frozen=True, kw_only=True):
 
 
 async def open_resources(settings: Settings) -> Resources:
-    """Open the resources; raise ResourcesError if that fails."""
+    """Open all resources, and migrate the database. Raise ResourcesError if that fails."""
     make_folder(settings.data_dir)
     _check_database_user(settings)
     vault = _open_vault(settings)
@@ -80,7 +80,7 @@ async def open_resources(settings: Settings) -> Resources:
 
 
 async def read_schema_version(settings: Settings) -> SchemaVersion:
-    """Return the schema version of the database, without migrating it; raise ResourcesError if it cannot be read."""
+    """Return the schema version of the database, but do not migrate it. Raise ResourcesError if that fails."""
     if settings.database_url is None and not settings.database_path.exists():
         return SchemaVersion(applied=0, required=0)
     _check_database_user(settings)
@@ -94,7 +94,7 @@ async def read_schema_version(settings: Settings) -> SchemaVersion:
 
 
 async def check_vault_key(resources: Resources) -> None:
-    """Raise ResourcesError if the key decrypts none of the stored secrets, because it is the wrong key."""
+    """Raise ResourcesError if the vault key decrypts none of the stored secrets, so it must be the wrong key."""
     stored = await organizations.list(resources.db)
     if not stored or any(_can_decrypt(resources.vault, organization.webhook_secret) for organization in stored):
         return
@@ -115,7 +115,7 @@ def _can_decrypt(vault: Vault, sealed: bytes) -> bool:
 
 
 def make_folder(folder: Path) -> None:
-    """Create the data folder if it does not exist. It holds the key and all matches, so other users get no access."""
+    """Create the data folder if needed. Other users get no access, because it contains the key and all matches."""
     try:
         changed = make_data_folder(folder)
     except SharedFolderError as exc:
@@ -131,7 +131,7 @@ def make_folder(folder: Path) -> None:
 
 
 def warn_of_open_files(settings: Settings) -> None:
-    """Warn if all users of this machine can read a file with secrets that an operator has created."""
+    """Warn if all users of this machine can read a file with secrets. Such files were created by an operator."""
     files = {
         "settings": settings.config,
         "secret key": settings.key_path if settings.secret_key is None else None,
@@ -148,7 +148,7 @@ def warn_of_open_files(settings: Settings) -> None:
 
 
 def _not_writable(folder: Path) -> str:
-    """Return an error text with this user and the folder's owner; volumes of containers often have another owner."""
+    """Return the error text, with this process's user and the folder's owner. In containers, these often differ."""
     place = next(place for place in (folder.absolute(), *folder.absolute().parents) if os.path.exists(place))
     me, owner = f"uid {os.geteuid()}, gid {os.getegid()}", place.stat()
     what = "cannot be written" if place == folder.absolute() else f"cannot be created in {place}"
@@ -177,13 +177,13 @@ def _open_vault(settings: Settings) -> Vault:
 
 
 def _check_database_user(settings: Settings) -> None:
-    """Raise ResourcesError if the database URL has no user name, and the user of this process has no name either."""
+    """Raise ResourcesError if neither the database URL nor the system has a name for the user of this process."""
     url = None if settings.database_url is None else urlsplit(settings.database_url.reveal())
     if url is None or url.username or "user" in parse_qs(url.query) or os.environ.get("PGUSER"):
         return
     try:
         getpass.getuser()
-    except (KeyError, OSError) as exc:  # OSError since Python 3.13
+    except (KeyError, OSError) as exc:  # `getuser` raises OSError since Python 3.13
         raise ResourcesError(
             f"MATCHPOD_DATABASE_URL has no user name, and the user of this process (uid {os.geteuid()}) has no name"
             " either. Write the URL as postgresql://user@host/name."
@@ -191,9 +191,9 @@ def _check_database_user(settings: Settings) -> None:
 
 
 async def open_database(settings: Settings, *, connections: int | None = None) -> Database:
-    """Open the database without migrating it; raise ResourcesError if that fails.
+    """Open the database, but do not migrate it. Raise ResourcesError if that fails.
 
-    `connections` is the size of the PostgreSQL connection pool, if it differs from the default.
+    `connections` is the size of the PostgreSQL connection pool; None for the default size.
     """
     try:
         if settings.database_url is not None:
@@ -223,7 +223,7 @@ async def _read_installation(db: Database) -> str:
 
 
 async def open_clock(db: Database) -> Clock:
-    """Return a clock that follows the database, if it is shared, because leases need clocks that agree."""
+    """Return the clock. With a shared database, it has the database's time, because leases need equal clocks."""
     try:
         database_now_ms = await database_ms(db)
     except DatabaseError as exc:
@@ -234,7 +234,7 @@ async def open_clock(db: Database) -> Clock:
     difference_ms = system.now_ms() - database_now_ms
     if abs(difference_ms) > MAX_DIFFERENCE_MS:
         about = {"difference_s": difference_ms / 1000}
-        _log.warning("clock of this machine differs from the database clock, which is used", extra=about)
+        _log.warning("clock of this machine differs from the database clock: using the database clock", extra=about)
     return SystemClock(wall_ns=lambda: database_now_ms * 1_000_000)
 
 

@@ -1,9 +1,9 @@
 """Start and supervise the service, and stop it in an order that loses nothing.
 
-At a stop, `/readyz` fails first. Then matches are released, and callbacks in progress finish while requests are still
-answered for a grace period. Streams and the API close last. Matches continue on their game servers; the next process
-resumes them. If a part ends unexpectedly, the whole process stops, because a partly working process would keep its
-leases without driving the matches.
+During a stop, `/readyz` fails first. Then matches are released and callbacks in progress finish, while requests are
+still answered for a grace period. Streams and the API close last. Matches continue on their game servers; the next
+process resumes them. If a part of the service ends unexpectedly, the whole process stops, because a partly working
+process would keep its leases without driving the matches.
 """
 
 from __future__ import annotations
@@ -58,29 +58,33 @@ from matchpod.web.http.admission import ADDRESS_EXCESS, ConnectionLimits
 from matchpod.web.http.connections import Patience
 
 DRAIN_MATCHES_S: Final = 5.0
-"""Timeout for releasing a few matches, each with at most one transaction in progress. After this time, the other parts
-begin to stop too."""
+"""Timeout in seconds for releasing a few matches, each with at most one transaction in progress. After it, the other
+parts begin to stop as well."""
 DRAIN_MATCH_S: Final = 0.025
-"""Seconds that are added to the timeout for each match, whose snapshot is saved."""
+"""Time in seconds by which each match extends DRAIN_MATCHES_S, because its snapshot must be saved."""
 MAX_DRAIN_MATCHES_S: Final = 18.0
-"""Maximum timeout for releasing matches. Matches that are not released are resumed from an earlier snapshot."""
+"""Upper bound in seconds of the timeout for releasing matches. Matches that are not released in time are resumed from
+an earlier snapshot."""
 DRAIN_CALLBACKS_S: Final = 12.0
-"""Timeout for delivery attempts in progress, which take at most 10 s."""
+"""Timeout in seconds for delivery attempts in progress. An attempt takes at most 10 s."""
 DRAIN_REQUESTS_S: Final = 4.0
-"""Timeout for requests in progress; the server closes their connections before that."""
+"""Timeout in seconds for requests in progress. The server closes their connections before that."""
 FORCED_EXIT_S: Final = 25
-"""Seconds after which SIGALRM ends a process that hangs while it stops. This is more than the sum of the timeouts
-above, with callbacks delivered during the grace period; process managers usually kill a process after 30 s."""
+"""Time in seconds after which SIGALRM ends a process that hangs while it stops. It is more than the sum of the timeouts
+above (callbacks are delivered during the grace period), and less than the 30 s after which process managers usually
+kill a process."""
 OPEN_FILES: Final = 65_536
-"""Limit on open files, far more than the connections of a process; lowered to what the system allows."""
+"""Number of open files that the process asks for, far more than its connections. The system may allow fewer."""
 
 MAX_CONNECTIONS: Final = 16_384
-"""Default limit for connections: enough for all streams of a process and a few thousand others. Each takes up to 15 KB
-of memory, and up to 64 KiB more while a request head arrives."""
+"""Default limit for connections: enough for all streams of a process and a few thousand other connections. Each takes
+up to 15 KB of memory, and up to 64 KiB more while a request head arrives."""
 RESERVED_FILES: Final = 80
-"""File descriptors reserved for other purposes: the port for probes and metrics, the database, the log, the fleets."""
+"""Number of file descriptors reserved for other purposes: the port for probes and metrics, the database, the log, the
+fleets."""
 RESERVED_FILES_PER_SERVER: Final = 2
-"""File descriptors reserved for each game server: one for its console, one for short use, such as at its start."""
+"""Number of file descriptors reserved per game server: one for its console, and one for short use, such as at its
+start."""
 
 OPS_PER_ADDRESS: Final = 8
 PROBES_PER_ADDRESS: Final = 24
@@ -90,10 +94,11 @@ OPS_LIMITS: Final = ConnectionLimits(
     pipelined=0,
     probes=ConnectionLimits(total=32, per_address=PROBES_PER_ADDRESS // ADDRESS_EXCESS),
 )
-"""Limits of the port for probes and metrics: enough for a few scrapers and probes, with one request each. Their
-descriptors are part of RESERVED_FILES."""
+"""Connection limits of the port for probes and metrics: enough for a few scrapers and probes, with one request each.
+Their descriptors are part of RESERVED_FILES."""
 OPS_PATIENCE: Final = Patience(head_s=5.0)
-"""Timeouts of the port for probes and metrics. A probe is one packet, and scrapers reconnect after a pause."""
+"""Timeouts of the port for probes and metrics. They are short: a probe is one packet, and scrapers open a new
+connection after each interval."""
 
 UPLOAD_PORT_TRIES: Final = 10
 UPLOAD_PORT_PAUSE_S: Final = 0.5
@@ -101,7 +106,7 @@ UPLOAD_PORT_PAUSE_S: Final = 0.5
 Job = Callable[[], Coroutine[object, object, None]]
 _SIGNALS: Final = (signal.SIGTERM, signal.SIGINT)
 REGION_CHECKS: Final = "region checks"
-"""The name of the task that runs checks of regions."""
+"""Name of the task that checks game servers of regions."""
 
 _log = logging.getLogger(__name__)
 
@@ -116,9 +121,9 @@ def run_service(
 ) -> int:
     """Run the service until a stop signal; return the exit code.
 
-    `announce` prints the first API key, or how to create a key, on a terminal; None without a terminal. `command` runs
-    this program. With `is_restored`, the service drives the matches of a database that is a copy, because the original
-    is gone. `load` reloads the settings at SIGHUP; by default they do not change.
+    `announce` prints the first API key, or how to create another key, on a terminal; it is None without a terminal.
+    `command` is how to run this program. With `is_restored`, the service drives the matches of a database that is a
+    copy, because the original is gone. `load` reads the settings again at SIGHUP; without it, they never change.
     """
     share_one_heap()
     limits = connection_limits(settings, _allow_open_files())
@@ -140,10 +145,10 @@ def run_service(
 
 
 def connection_limits(settings: Settings, open_files: int) -> ConnectionLimits:
-    """Return the configured limits for HTTP connections, reduced to what the limit on open files allows."""
+    """Return the configured limits for HTTP connections, but no more than the limit on open files allows."""
     servers_count = sum(region.fleet.capacity for region in settings.regions)
     attempts = max_attempts(open_files)
-    sent = attempts + min(MAX_PLACES, attempts)  # callbacks, and deliveries of webhooks
+    sent = attempts + min(MAX_PLACES, attempts)  # attempts of callbacks and of webhooks
     possible = max_connections(open_files, servers=servers_count, sent=sent)
     wanted = MAX_CONNECTIONS if settings.max_connections is None else settings.max_connections
     if settings.max_connections is not None and wanted > possible:
@@ -159,25 +164,25 @@ def connection_limits(settings: Settings, open_files: int) -> ConnectionLimits:
 
 
 def max_connections(open_files: int, *, servers: int, sent: int) -> int:
-    """Return the maximum number of connections of a process that may have `open_files`.
+    """Return the maximum number of HTTP connections for a process that may have `open_files`.
 
-    The process drives up to `servers` game servers, and sends up to `sent` requests at a time.
+    The process drives at most `servers` game servers, and sends at most `sent` requests concurrently.
     """
     reserved = RESERVED_FILES + RESERVED_FILES_PER_SERVER * servers + sent
     return max(open_files - reserved, open_files // 2)
 
 
 def forced_exit_s(grace_s: int) -> int:
-    """Return the number of seconds after which a stopping process is ended by force.
+    """Return the seconds after which a stopping process is ended by force.
 
-    Callbacks are delivered during the grace period, so only a longer grace period adds to the time. With the default,
-    the process ends before a process manager kills it.
+    Callbacks are delivered during the grace period, so only the part of it that is longer than their timeout is added.
+    With the default grace period, the process ends before a process manager kills it.
     """
     return FORCED_EXIT_S + max(0, grace_s - int(DRAIN_CALLBACKS_S))
 
 
 def drain_matches_s(matches: int) -> float:
-    """Return the timeout for releasing this number of matches."""
+    """Return the timeout in seconds for releasing this number of matches."""
     return min(DRAIN_MATCHES_S + matches * DRAIN_MATCH_S, MAX_DRAIN_MATCHES_S)
 
 
@@ -210,7 +215,7 @@ async def _serve(
         await check_vault_key(resources)
         stack.enter_context(ServerLists(settings, service.regions, load=load, base=ingest_base).following())
         key = await _create_key(service, settings)
-        # Check again, because another process with another key may have created the organization at the same moment.
+        # Check the key again: another process with another key may have created the organization in the meantime.
         await check_vault_key(resources)
         if key is not None:
             link = await _first_link(service, settings, ingest_base)
@@ -223,7 +228,7 @@ async def _serve(
 
 
 async def _open(settings: Settings, stack: AsyncExitStack) -> Resources:
-    """Create the data folder, lock it if it contains the database, and open the resources."""
+    """Create the data folder, lock it if the database is in it, and open the resources."""
     make_folder(settings.data_dir)
     if settings.database_url is None:
         stack.callback(_lock_folder(settings).release)
@@ -240,14 +245,14 @@ def _watch_loop(service: Service, *, exit_s: float) -> AbstractContextManager[No
 async def _bind_ports(
     settings: Settings, stack: AsyncExitStack
 ) -> tuple[socket.socket, socket.socket | None, socket.socket | None]:
-    """Bind the port of the service and, if configured, the ports for probes and metrics and for uploads."""
+    """Bind the main port and, if they are configured, the port for probes and metrics, and the port for uploads."""
 
     def bind_if_set(port: int | None, setting: str) -> socket.socket | None:
         return None if port is None else stack.enter_context(bind(settings.host, port, setting))
 
     bound = stack.enter_context(bind(settings.host, settings.port))
     ops = bind_if_set(settings.ops_port, "MATCHPOD_OPS_PORT")
-    for _ in range(UPLOAD_PORT_TRIES):  # the upload process of a killed service needs a moment to end
+    for _ in range(UPLOAD_PORT_TRIES):  # after a service was killed, its upload process needs a moment to end
         with suppress(ResourcesError):
             return bound, ops, bind_if_set(settings.upload_port, "MATCHPOD_UPLOAD_PORT")
         await asyncio.sleep(UPLOAD_PORT_PAUSE_S)
@@ -255,10 +260,10 @@ async def _bind_ports(
 
 
 async def _prepare(resources: Resources, *, is_restored: bool) -> str | None:
-    """Prepare the database for driving its matches; if they must not be driven, return the reason as a sentence."""
+    """Prepare the database for driving its matches. If they must not be driven, return a sentence with the reason."""
     read_only = await claim_place(resources, is_restored=is_restored)
     if read_only is None:
-        # The folder of an SQLite database is locked, so no other process that holds a lease is alive.
+        # The folder of an SQLite database is locked, so no other process that could hold a lease is alive.
         prepare = servers.repair_times if resources.db.is_shared else servers.drop_leases
         await prepare(resources.db, resources.clock.now_ms())
         if not resources.db.is_shared:
@@ -267,23 +272,22 @@ async def _prepare(resources: Resources, *, is_restored: bool) -> str | None:
 
 
 async def record_deaths(suspects: Suspects, records: Mapping[Path, tuple[str, int] | None]) -> None:
-    """Record the entries during which earlier processes died, and delete the files that name these entries.
+    """Record which entries were being applied when earlier processes died, and delete the files that name the entries.
 
-    If the answer of the database is lost, the next start records a death again, with the file name as the idempotency
-    key.
+    If the database's answer is lost, the next start records the death again. The file name is the idempotency key.
     """
     for path, entry in records.items():
         try:
             if entry is not None:
                 await suspects.record_death(*entry, path.name)
         except DatabaseError as exc:
-            _log.warning("death of a process not recorded", extra={"file": path, "error": str(exc)})
+            _log.warning("death of an earlier process not recorded", extra={"file": path, "error": str(exc)})
         else:
             path.unlink(missing_ok=True)
 
 
 class Sockets(msgspec.Struct, frozen=True):
-    """The bound sockets of a service: for the API, for probes and metrics, and for uploads of demos."""
+    """The bound sockets of a service: for the API, for probes and metrics, and for demo uploads."""
 
     main: socket.socket
     ops: socket.socket | None = None
@@ -291,7 +295,7 @@ class Sockets(msgspec.Struct, frozen=True):
 
 
 class ServiceProcess:
-    """Runs the parts of the service until a stop signal or until one of them ends, then stops them all."""
+    """Runs the parts of the service until a stop signal arrives or one of the parts ends, then stops them all."""
 
     def __init__(
         self,
@@ -307,7 +311,7 @@ class ServiceProcess:
         self._grace_s = grace_s
         self._url = url
         address = sockets.main.getsockname()[0]
-        # The URL is for this machine, so also log the address, such as 0.0.0.0, if it differs.
+        # The URL is for programs on this machine. If the socket has another address, such as 0.0.0.0, log that too.
         self._listening = {"url": url} | ({} if address == urlsplit(url).hostname else {"address": address})
         self._http = HttpServer(
             service.web,
@@ -326,9 +330,9 @@ class ServiceProcess:
         self._drain_uploads_s = drain_uploads_s(grace_s)
 
     async def run(self, *, also: Job | None = None) -> int:
-        """Run and return the exit code: 0 after a stop signal, 1 if a part ended unexpectedly.
+        """Run until stopped. Return the exit code: 0 after a stop signal, 1 if a part ended unexpectedly.
 
-        `also` is one more job, which runs only if this process drives matches.
+        `also` is an additional job, which runs only if this process drives matches.
         """
         stop_requested = asyncio.Event()
         stop = asyncio.create_task(stop_requested.wait(), name="stop")
@@ -341,7 +345,7 @@ class ServiceProcess:
                 _log_crashed(crashed)
                 for job in jobs:
                     if job.get_name() == REGION_CHECKS:
-                        job.cancel()  # first, so that it has time to restore the server that it checks
+                        job.cancel()  # cancelled first, to have time to restore the server that it checks
                 await self._stop(http)
         finally:
             for task in (*jobs, stop):
@@ -355,7 +359,7 @@ class ServiceProcess:
         return self._service.readiness.read_only is None
 
     def _jobs(self, also: Job | None) -> dict[str, Job]:
-        """Return all jobs besides HTTP; without driving matches, only those that change no stored data."""
+        """Return all jobs except the HTTP servers. A read-only process only gets jobs that change no stored data."""
         upkeep = self._service.upkeep
         jobs: dict[str, Job] = {"clocks": upkeep.run_clock_checks, "garbage": run_collections}
         if self._notifier.watchdog_s:
@@ -405,7 +409,7 @@ class ServiceProcess:
         self._service.readiness.stop()
         if callbacks is not None:
             await _stop_part("callbacks", callbacks, DRAIN_CALLBACKS_S + 1)
-        # Streams close last, because clients reconnect at once, and take a rejected reconnection for the stream's end.
+        # Close streams last: clients reconnect at once, and take a rejected reconnection for the stream's end.
         self._service.streams.close()
         self._service.broadcasts.close()
         for server in self._servers:
@@ -428,7 +432,7 @@ def _upload_process(service: Service, bound: socket.socket) -> UploadProcess:
 
 
 async def _stop_part(part: str, work: Awaitable[object], limit_s: float) -> None:
-    """Wait until a part has stopped; log a failure, so that the other parts are still stopped."""
+    """Wait until a part has stopped. A failure is only logged, so that the other parts are stopped as well."""
     try:
         async with asyncio.timeout(limit_s):
             await work
@@ -444,7 +448,7 @@ def _log_crashed(crashed: set[asyncio.Task[None]]) -> None:
 
 @contextmanager
 def _stop_signals(on_first: Callable[[], None]) -> Iterator[None]:
-    """Call `on_first` on the first stop signal; a second signal ends the process at once by its default action."""
+    """Call `on_first` at the first stop signal. A second signal has its default action: it ends the process."""
     loop = asyncio.get_running_loop()
     before = {number: signal.getsignal(number) for number in _SIGNALS}
 
@@ -465,7 +469,7 @@ def _stop_signals(on_first: Callable[[], None]) -> Iterator[None]:
 
 
 async def _create_key(service: Service, settings: Settings) -> str | None:
-    """Create the first key if there is no organization yet; return the key if it must be shown."""
+    """Create the first organization and key if there are none. Return the key if it must be shown."""
     if settings.first_key_file is None:
         return await first_run.create_first_key(service.access)
     try:
@@ -507,7 +511,7 @@ def _show_key(settings: Settings, text: str, announce: Callable[[str], None] | N
 
 
 def _open_begun_entry(resources: Resources) -> tuple[BegunEntryFile, dict[Path, tuple[str, int] | None]]:
-    """Open this process's record of the entry in progress, and read the records of dead processes."""
+    """Open this process's record of the entry that it applies, and read the records that dead processes have left."""
     folder = resources.settings.data_dir
     try:
         return BegunEntryFile(folder), records_of_dead_processes(folder)
@@ -520,19 +524,19 @@ async def _prepare_driving(
 ) -> None:
     await record_deaths(service.deps.suspects, unfinished)
     await _check_fleets(service, faults)
-    await service.dispatcher.private_callbacks.are_allowed()  # warns if a proxy was seen before
+    await service.dispatcher.private_callbacks.are_allowed()  # logs a warning if a proxy was detected before
 
 
 async def _faults_of(resources: Resources, ingest_base: str) -> list[str]:
-    """Return the faults of the settings, except those of fleets."""
+    """Return the faults of the settings that prevent driving matches, except the faults of fleets."""
     fault = await demo_storage_fault(resources.settings, resources.db, resources.demo_storage)
     return [*unreachable_log_urls(resources.settings, ingest_base), *([] if fault is None else [fault])]
 
 
 async def _check_fleets(service: Service, known: Sequence[str]) -> None:
-    """Raise ResourcesError if there are known faults, or if the settings of a fleet cannot work.
+    """Raise ResourcesError if there are known faults, or faults in the settings of fleets.
 
-    A fault from which a fleet may recover only makes its region inactive.
+    A fault that may be temporary only makes the region of the fleet unavailable.
     """
     checked = await asyncio.gather(*(region.fleet.check() for region in service.regions.all()))
     faults = [
@@ -556,7 +560,7 @@ async def _close(service: Service) -> None:
 
 
 def _allow_open_files() -> int:
-    """Raise the limit on open files and return it. Each match has two connections, and the usual limit is 1,024."""
+    """Raise the limit on open files and return it. Each match needs two connections, and a common limit is 1,024."""
     soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
     wanted = OPEN_FILES if hard == resource.RLIM_INFINITY else min(OPEN_FILES, hard)
     if soft == resource.RLIM_INFINITY or soft >= wanted:
@@ -576,10 +580,10 @@ def _lock_folder(settings: Settings) -> FolderLock:
 
 
 def _local_url(settings: Settings, bound: socket.socket) -> str:
-    """Return the URL of the service for programs on this machine."""
+    """Return the URL at which programs on this machine reach the service."""
     return msgspec.structs.replace(settings, public_url=None).ingest_base(port_of(bound))
 
 
 def _owner() -> str:
-    """Return a unique name for this process that shows its host and pid."""
+    """Return a unique name for this process, which contains its host and process id."""
     return f"{socket.gethostname()}:{os.getpid()}:{secrets.token_hex(4)}"

@@ -1,6 +1,6 @@
 """Run the periodic jobs: update gauges, compare clocks, delete old entries and sessions, return free space.
 
-The jobs run until cancelled. After an error, a job is retried later.
+The jobs run until cancelled. If a job fails, it is retried later.
 """
 
 from __future__ import annotations
@@ -25,24 +25,25 @@ from matchpod.storage import compaction, demos, outbox, servers, waiting_matches
 from matchpod.storage.webhook_deliveries import WEBHOOKS
 
 GAUGE_S: Final = 5.0
-"""Seconds between two updates of the gauges; metrics are usually scraped every 15 s or less often."""
+"""Interval in seconds at which the gauges are updated. Metrics are usually scraped every 15 s or less often."""
 CLOCK_S: Final = 60.0
-"""Seconds between two comparisons of clocks, which drift by seconds per day or are set manually."""
+"""Interval in seconds at which clocks are compared. They drift by seconds per day, or are set by hand."""
 SWEEP_S: Final = 24 * 60 * 60.0
 FIRST_SWEEP_S: Final = 60.0
-"""Seconds from the start to the first sweep, so that it does not slow down the matches that are being resumed."""
+"""Delay in seconds from the start to the first sweep, so that the sweep does not slow down the matches that are being
+resumed."""
 INDEX_S: Final = 1.0
-"""Seconds between two runs of the job that adds matches to the search index."""
+"""Interval in seconds at which matches are added to the search index."""
 INDEX_PAUSE_S: Final = 0.1
-"""Seconds between two runs of that job while many matches are not indexed yet."""
+"""Interval in seconds at which matches are added to the search index while many are still missing there."""
 RETRY_S: Final = 10 * 60.0
-"""Seconds until a failed sweep is retried; the database may have been unavailable."""
+"""Delay in seconds before a failed sweep is retried, because the database may have been unavailable."""
 
 _log = logging.getLogger(__name__)
 
 
 class UpkeepIntervals(msgspec.Struct, frozen=True, kw_only=True):
-    """The intervals of the jobs."""
+    """The intervals of the periodic jobs, in seconds."""
 
     gauge_s: float = GAUGE_S
     clock_s: float = CLOCK_S
@@ -56,7 +57,7 @@ UPKEEP_INTERVALS: Final = UpkeepIntervals()
 
 
 class Upkeep:
-    """The periodic jobs of the service that are not part of a match."""
+    """The periodic jobs of the service that belong to no single match."""
 
     def __init__(
         self,
@@ -70,7 +71,7 @@ class Upkeep:
         give_back: Callable[[], Awaitable[int]] | None = None,
         intervals: UpkeepIntervals = UPKEEP_INTERVALS,
     ) -> None:
-        """`give_back` returns free space of the database to the disk, and returns the number of bytes."""
+        """Call `give_back` to return free space of the database to the disk. It returns the number of bytes."""
         self._db = deps.db
         self._clock = deps.clock
         self._regions = deps.regions
@@ -84,50 +85,50 @@ class Upkeep:
         self._intervals = intervals
 
     async def run_gauges(self) -> None:
-        """Update the gauges every few seconds, until cancelled."""
+        """Update the gauges every `gauge_s` seconds, until cancelled."""
         is_failing = False
         while True:
             try:
                 await self.set_gauges()
                 is_failing = False
             except DatabaseUnavailableError:
-                pass  # the supervisor logs it already; the gauges keep their last values
+                pass  # the supervisor logs the outage; the gauges keep their last values
             except Exception:  # noqa: BLE001 - the loop must survive
                 self._metrics.crashes.inc("gauges")
-                if not is_failing:  # log it once, because a line every few seconds would flood the log
+                if not is_failing:  # logged once, because a line every few seconds would flood the log
                     _log.exception("gauge update failed")
                 is_failing = True
             await asyncio.sleep(self._intervals.gauge_s)
 
     async def run_clock_checks(self) -> None:
-        """Compare this machine's clock with the database's at once and then every minute, until cancelled."""
+        """Compare the clocks of this machine and the database, at once and every `clock_s` seconds, until cancelled."""
         while True:
             try:
                 await self._readiness.compare_clocks()
             except DatabaseUnavailableError:
-                pass  # the supervisor logs it already
+                pass  # the supervisor logs the outage
             except Exception:  # noqa: BLE001 - the loop must survive
                 self._metrics.crashes.inc("clocks")
                 _log.exception("clock comparison failed")
             await asyncio.sleep(self._intervals.clock_s)
 
     async def run_indexing(self) -> None:
-        """Add new and ended matches, and matches of earlier versions, to the search index, until cancelled."""
+        """Until cancelled, add matches to the search index: new and ended matches, and matches of earlier versions."""
         while True:
             wait_s = self._intervals.index_s
             try:
                 if await index_some(self._db) == PER_TURN:
                     wait_s = min(INDEX_PAUSE_S, wait_s)
             except DatabaseUnavailableError:
-                pass  # the supervisor logs it already
+                pass  # the supervisor logs the outage
             except Exception:  # noqa: BLE001 - the loop must survive
                 self._metrics.crashes.inc("search")
-                _log.exception("storing words of matches failed")
+                _log.exception("adding matches to the search index failed")
                 wait_s = self._intervals.retry_s
             await asyncio.sleep(wait_s)
 
     async def run_sweeps(self) -> None:
-        """Delete old entries once a day, until cancelled."""
+        """Run `sweep` once a day, until cancelled."""
         wait_s = self._intervals.first_sweep_s
         while True:
             await asyncio.sleep(wait_s)
@@ -143,7 +144,7 @@ class Upkeep:
                 wait_s = self._intervals.retry_s
 
     async def set_gauges(self) -> None:
-        """Set the gauges of servers, slots, callbacks and free disk space."""
+        """Set the gauges of matches, slots, fleets, callbacks, webhooks, demos and free disk space."""
         await self._disk.shortage()
         await self._set_database_gauges()
         by_state: dict[tuple[str, ...], float] = {}
@@ -162,7 +163,7 @@ class Upkeep:
         self._metrics.silent_servers.replace(silent)
 
     async def _set_database_gauges(self) -> None:
-        """Set the gauges that are counted in the database, which are equal in all replicas."""
+        """Set the gauges that are read from the database, and so are the same in all replicas."""
         now_ms, codes, metrics = self._clock.now_ms(), self._metrics.regions, self._metrics
         counted: dict[tuple[str, ...], float] = {(code, status): 0.0 for code in codes for status in ServerStatus}
         metrics.servers.replace(counted | await servers.count_by_status(self._db))
@@ -178,14 +179,14 @@ class Upkeep:
         metrics.webhooks_off.set(await webhooks.count_failing_off(self._db))
 
     async def _set_demo_gauges(self, now_ms: int) -> None:
-        """Give up demos that are overdue or whose upload process has ended, and count the remaining ones."""
+        """Mark overdue demos and demos whose upload process has ended as lost; set the gauges of the others."""
         if lost := await demos.lose_stale(self._db, now_ms) + await demos.give_up_overdue(self._db, now_ms):
             _log.warning("demos missing: not uploaded in time, or interrupted", extra={"demos": lost})
         none: dict[tuple[str, ...], float] = {(DemoState.RECORDING,): 0.0, (DemoState.UPLOADING,): 0.0}
         self._metrics.demos.states.replace(none | await demos.count_by_state(self._db))
 
     async def sweep(self) -> None:
-        """Delete entries past their retention and ended sessions, compress ended matches, and return free space."""
+        """Delete entries past their retention and ended sessions, compress ended matches, and free disk space."""
         await self._sessions.sweep()
         pruned = await prune(self._db, self._retention, self._clock.now_ms())
         if deleted := await prune_demos(self._db, self._demo_storage, self._retention, self._clock.now_ms()):

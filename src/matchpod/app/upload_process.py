@@ -1,6 +1,6 @@
 """Start, watch and stop the process that receives demos (`upload_service.py`).
 
-If that process ends or hangs, it is restarted, and its uploads in progress are recorded as interrupted.
+If that process ends or hangs, a new process is started, and the uploads in progress are recorded as interrupted.
 """
 
 from __future__ import annotations
@@ -21,18 +21,19 @@ from matchpod.service.telemetry.metrics import DemoMetrics
 from matchpod.storage import demos
 
 BACKLOG: Final = 256
-"""Maximum number of uploads that wait while the process is restarted."""
+"""Maximum number of uploads that wait for their connection to be accepted while the process is restarted."""
 SILENT_S: Final = 60.0
-"""Seconds without a report after which the process counts as hanging; it reports every five seconds."""
+"""Time in seconds without a report after which the process counts as hanging. It reports every five seconds."""
 FIRST_PAUSE_S: Final = 1.0
 MAX_PAUSE_S: Final = 30.0
-"""Maximum backoff before a process that keeps ending is restarted; a longer run resets the backoff."""
+"""Upper bound in seconds of the backoff before a process that ends repeatedly is restarted. A longer run resets the
+backoff."""
 
 _log = logging.getLogger(__name__)
 
 
 class UploadProcess:
-    """The child process that receives demos on a socket while this process runs."""
+    """The child process that receives demos on a socket. It is restarted whenever it ends."""
 
     def __init__(
         self,
@@ -58,12 +59,12 @@ class UploadProcess:
 
     @property
     def pid(self) -> int | None:
-        """The process id while the process runs, else None."""
+        """The process id of the running process; None if it is not running."""
         return None if self._process is None else self._process.pid
 
     async def run(self) -> None:
-        """Keep the process running until `stop`, or until cancelled."""
-        self._bound.listen(BACKLOG)  # the socket listens now, so uploads wait even while the process is restarted
+        """Start the process, and restart it whenever it ends, until `stop` is called or this call is cancelled."""
+        self._bound.listen(BACKLOG)  # listening here lets uploads wait while the process is restarted
         pause_s, loop = FIRST_PAUSE_S, asyncio.get_running_loop()
         while not self._is_stopping:
             began_s = loop.time()
@@ -79,9 +80,9 @@ class UploadProcess:
             await asyncio.sleep(pause_s)
 
     async def stop(self, drain_s: float) -> None:
-        """Stop accepting uploads, and stop the process, which waits up to `drain_s` for uploads in progress."""
+        """Stop accepting uploads. Stop the process, which waits at most `drain_s` seconds for uploads in progress."""
         self._is_stopping = True
-        self._bound.close()  # otherwise the system would accept connections whose uploads are never received
+        self._bound.close()  # otherwise the system would still accept connections
         process = self._process
         if process is None or process.stdin is None:
             return
@@ -110,7 +111,7 @@ class UploadProcess:
             pass_fds=(fd,),
         )
         try:
-            if self._is_stopping:  # `stop` was called while the process was started
+            if self._is_stopping:  # `stop` was called while the process was being started
                 _kill(process)
             if process.stdout is not None:
                 await self._read(process.stdout)
@@ -149,7 +150,7 @@ class UploadProcess:
 
 
 async def _line_of(output: asyncio.StreamReader) -> bytes | None:
-    """Return the next line; None if it is too long."""
+    """Return the next line of the output; None if the line is too long."""
     try:
         return await output.readline()
     except ValueError:

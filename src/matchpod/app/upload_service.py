@@ -1,7 +1,7 @@
-"""Run the process that receives demos, which `matchpod serve` starts as its child with a bound socket.
+"""Run the process that receives demos. `matchpod serve` starts it as a child process, and passes it a bound socket.
 
-The process reports to its parent on standard output, in JSON lines, that it is alive and how uploads ended. It exits at
-the end of standard input, so it never outlives its parent. It ignores signals, which the parent handles.
+The process reports on standard output, in JSON lines, that it is alive and how uploads ended. When standard input ends,
+it exits, so it never outlives its parent. It ignores signals, because the parent handles them.
 """
 
 from __future__ import annotations
@@ -33,37 +33,38 @@ from matchpod.web.http.admission import ConnectionLimits
 from matchpod.web.http.connections import Patience
 
 ALIVE_S: Final = 5.0
-"""Seconds between two reports that the process is alive."""
+"""Interval in seconds at which the process reports that it is alive."""
 DRAIN_S: Final = 10.0
-"""Timeout for uploads in progress when the service stops, including its grace period; longer ones are interrupted."""
+"""Timeout in seconds for uploads in progress when the service stops; it includes the grace period. Longer uploads are
+interrupted."""
 MIN_DRAIN_S: Final = 0.5
 END_S: Final = 3.0
-"""Timeout for recording interrupted uploads."""
+"""Timeout in seconds for recording which uploads were interrupted."""
 FORCED_EXIT_S: Final = DRAIN_S + 2 * END_S
-"""Seconds after the end of the parent until the process ends even if its event loop hangs."""
+"""Time in seconds after the end of the parent at which the process ends even if its event loop hangs."""
 
 MIB: Final = 1024 * 1024
 RESERVES: Final = 2
-"""Factor for the free disk space that new matches need: demos leave this multiple of it free."""
+"""Multiple of the free disk space that new matches need. Demos must leave that much space free."""
 DB_CONNECTIONS: Final = 2
-"""Number of connections to PostgreSQL; a demo needs about ten short queries."""
+"""Maximum number of connections to PostgreSQL. A demo needs about ten short queries."""
 LIMITS: Final = ConnectionLimits(total=1024, pipelined=0)
-"""Limits for connections of game servers, each of which has one upload at a time."""
+"""Limits for the connections of game servers. Each connection has one upload at a time."""
 
 _log = logging.getLogger(__name__)
 
 
 class Report(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
-    """A report to the parent: how an upload ended, or only that this process is alive."""
+    """A report to the parent: how an upload ended or, without `ended`, only that this process is alive."""
 
     ended: str | None = None
-    """`available`, or the reason why the demo is missing; None if no upload ended."""
+    """`available`, or the reason why the demo is missing; None if the report is not about an upload."""
     received_bytes: int = 0
     seconds: float = 0.0
 
 
 def drain_s(grace_s: float) -> float:
-    """Return the timeout for uploads in progress after the grace period, during which uploads are still accepted."""
+    """Return the timeout for uploads that are in progress after the grace period. Until then, uploads are accepted."""
     return max(MIN_DRAIN_S, DRAIN_S - grace_s)
 
 
@@ -72,7 +73,7 @@ def outcome_of(reason: MissingReason | None) -> str:
 
 
 def run_upload_service(settings: Settings, bound_fd: int, owner: str) -> int:
-    """Receive demos on a bound socket until standard input ends; return the exit code."""
+    """Receive demos on a bound socket until standard input ends; return the exit code of the process."""
     share_one_heap()
     for number in (signal.SIGTERM, signal.SIGINT, signal.SIGHUP):
         signal.signal(number, signal.SIG_IGN)
@@ -118,9 +119,9 @@ async def _serve(settings: Settings, bound: socket.socket, owner: str) -> int:
 
 
 def upload_limits(settings: Settings, storage: DemoStorage) -> UploadLimits:
-    """Return the configured limits; the limit for free disk space applies only to a storage on this machine.
+    """Return the configured limits. The limit for free disk space applies only to a storage on this machine.
 
-    Demos must leave more space free than new matches need, so that demos never cause matches to be rejected.
+    Demos must leave more space free than new matches need, so that matches are never rejected because of demos.
     """
     free_mb = 0 if storage.is_shared else settings.min_free_disk_mb or 0
     return UploadLimits(
@@ -131,7 +132,7 @@ def upload_limits(settings: Settings, storage: DemoStorage) -> UploadLimits:
 
 
 def _watch_parent(loop: asyncio.AbstractEventLoop, on_gone: Callable[[], None]) -> None:
-    """Wait for the end of standard input in a thread. Then call `on_gone`, and end the process if its loop hangs."""
+    """Wait in a thread until standard input ends, then call `on_gone`. End the process if its loop hangs."""
 
     def watch() -> None:
         while sys.stdin.buffer.read(1):

@@ -1,6 +1,6 @@
 """Build the components that send events to webhooks.
 
-With callbacks, they share only the database and the rules for receiver addresses.
+They share only the database and the rules for receiver addresses with callbacks.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ from matchpod.service.webhooks.management import Webhooks
 
 
 class WebhookParts(msgspec.Struct, frozen=True, kw_only=True):
-    """The components that create deliveries, deliver them, and manage webhooks for callers."""
+    """The components that create deliveries, send them, and manage webhooks for callers."""
 
     dispatcher: WebhookDispatcher
     sender: CallbackSender
@@ -32,7 +32,7 @@ class WebhookParts(msgspec.Struct, frozen=True, kw_only=True):
     attention: AttentionWatch
     management: Webhooks
     history: History
-    """Reads series and maps, for bodies and for callers."""
+    """Reads series and maps, for the bodies of events and for callers."""
 
 
 def compose_webhooks(
@@ -44,7 +44,7 @@ def compose_webhooks(
     remote: RemoteMatches,
     owner: str,
 ) -> WebhookParts:
-    """Build the webhook components; pass a `sender` that callbacks do not use."""
+    """Build the webhook components. `sender` must not be the sender of callbacks."""
     db, clock, vault, metrics = resources.db, resources.clock, resources.vault, deps.metrics
     dispatcher = WebhookDispatcher(
         db=db,

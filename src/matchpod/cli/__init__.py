@@ -1,7 +1,7 @@
 """Define the command line, with one function per command.
 
-Exit codes: 0 for success, 1 for a failure (such as a full disk), 2 for invalid input; `regions check` also has 3.
-Results go to standard output, everything else to standard error, so that output can be piped.
+Exit codes: 0 for success, 1 for a failure (such as a full disk), 2 for invalid input; `regions check` has an additional
+code 3. Results go to standard output, and everything else to standard error, so that the results can be piped.
 """
 
 from __future__ import annotations
@@ -33,25 +33,25 @@ COMMANDS: Final = {
     "replay": "replaying:replay",
     "receive-demos": "receiving:receive_demos",
 }
-"""The module of each command, and its function or command group."""
+"""Per command, the module that implements it, and the name of its function or command group there."""
 _HIDDEN: Final = frozenset({"receive-demos"})
-"""Commands that the help does not list, because only the service runs them."""
+"""Commands that the help omits, because only the service itself runs them."""
 
 
 class Commands(typer.Typer):
-    """All commands; an OSError in a command is printed as a sentence."""
+    """All commands. If a command raises an OSError, its reason is printed instead of a traceback."""
 
     def __call__(self, *args: object, **kwargs: object) -> object:
-        """Run the command given by the arguments of this process, and exit with its exit code."""
+        """Run the command that the arguments of this process name, and exit with its exit code."""
         try:
             return super().__call__(*args, **kwargs)
-        except OSError as exc:  # output cannot be written; typer has already handled a closed pipe
+        except OSError as exc:  # such as a full disk; typer has already handled a closed pipe
             typer.echo(f"matchpod: {exc.strerror or exc}.", err=True)
             sys.exit(1)
 
 
 def create_app(name: str | None = None) -> Commands:
-    """Return the commands. If `name` is a command, only its module is imported, so that it starts quickly."""
+    """Return the command line. If `name` is a command, only its module is imported, so that it starts quickly."""
     app = Commands(no_args_is_help=True, add_completion=False, pretty_exceptions_enable=False, rich_markup_mode=None)
     app.callback()(matchpod)
     for command in [name] if name in COMMANDS else COMMANDS:
@@ -83,7 +83,7 @@ def matchpod(
 
 
 def simulate(context: typer.Context) -> None:
-    """Run a simulated CS2 server: RCON, log posts, made-up players. See simulate --help."""
+    """Run a simulated CS2 server with RCON, log posts and made-up players. See simulate --help."""
     from cs2_simulator.wire import command_line  # imported here, so that the other commands start quickly
 
     raise typer.Exit(command_line.main(context.args))

@@ -1,6 +1,6 @@
 """Act on a match from the command line: `matchpod match act`, `matchpod match actions`.
 
-The request is stored in the database. The service that drives the match finds it there within a second.
+The command stores its request in the database. The service that drives the match finds it there within a second.
 """
 
 from __future__ import annotations
@@ -29,9 +29,9 @@ from matchpod.storage.servers import ServerRow
 
 POLL_S: Final = 0.25
 MAX_WAIT_S: Final = 3 * CONFIRM_MS / 1000
-"""Maximum wait for an action, in seconds; a pause may wait for the end of a round."""
+"""Timeout in seconds for an action to be done. A pause, for example, may have to wait for the end of a round."""
 UNSENT_S: Final = 10.0
-"""Seconds after which a note is printed that the action was not sent, because the service may not be running."""
+"""Time in seconds after which the command reports that the action was not sent yet. The service may not be running."""
 NOT_SENT: Final = "It was not sent yet. The service may not be running, or the action waits for a map load."
 ServerId = Annotated[str, typer.Argument(metavar="SERVER_ID", help="The id of the server, srv_…")]
 _NUMBERS: Final = ("round", "seconds")
@@ -61,9 +61,9 @@ def act_on_match(
     wait: Annotated[bool, typer.Option(help="Wait until it is done or has failed.")] = True,
     json: AsJson = False,
 ) -> None:
-    """Pause, restore, substitute and more on a match that the running service drives.
+    """Pause a match, restore a round, substitute a player, and more. The service must be running.
 
-    Exit code 1 if it fails.
+    Exit code 1 if the action fails.
     """
     body = {"type": action.value, **_given(fields or ()), "reason": reason, "by": by}
 
@@ -111,8 +111,8 @@ def list_actions(
 
 
 async def find_server(resources: Resources, server_id: str) -> ServerRow:
-    """Return the server with this id; exit if there is none."""
-    # An argument that is not UTF-8 has surrogates, which databases reject.
+    """Return the server with this id. If there is none, exit with an error."""
+    # The id is invalid if the argument is not UTF-8: it then has surrogates, which databases reject.
     row = await servers.get(resources.db, server_id) if read_server_id(server_id) else None
     if row is None:
         fail(f"There is no server {printable(server_id)}.", code=2)
@@ -120,7 +120,7 @@ async def find_server(resources: Resources, server_id: str) -> ServerRow:
 
 
 async def _wait_for(resources: Resources, server_id: str, action_id: str) -> ActionView:
-    """Return the action once it is done or has failed, or after MAX_WAIT_S in its current state."""
+    """Wait until the action is done or has failed, at most MAX_WAIT_S; return it in its latest state."""
     shown: str | None = None
     loop = asyncio.get_running_loop()
     ask_s, until_s = loop.time() + UNSENT_S, loop.time() + MAX_WAIT_S
@@ -149,7 +149,7 @@ def _view(row: ServerRow, stored: match_actions.ActionRow) -> ActionView:
 
 
 def _given(fields: Sequence[str]) -> dict[str, str | int]:
-    """Parse `name=value` arguments. Unknown names are rejected later, with the most similar known name."""
+    """Parse `name=value` arguments. Unknown names are rejected later, with the most similar name as a suggestion."""
     given: dict[str, str | int] = {}
     for field in fields:
         name, equals, value = field.partition("=")

@@ -16,7 +16,7 @@ from matchpod.service.row_views import view_of
 from matchpod.storage import audit_log
 
 MAX_LISTED: Final = 10_000
-"""Maximum `--limit`; more is not useful in a terminal."""
+"""Maximum value of `--limit`. More entries would not be useful in a terminal."""
 
 
 class AuditRecord(msgspec.Struct, frozen=True, kw_only=True, rename="camel"):
@@ -50,7 +50,7 @@ def audit(
 ) -> None:
     """Show the audit log, newest entries first. Times are UTC. Entries are kept for a year.
 
-    The actor is `command line`, a key (key_…) or a session of the console (ses_…).
+    The actor is `command line`, the id of a key (key_…) or the id of a session in the console (ses_…).
     """
     if org is not None and operator:
         fail("Use either --org or --operator, not both.", code=2)

@@ -1,4 +1,4 @@
-"""Back up and restore an SQLite database with its key: `matchpod backup` and `matchpod restore`."""
+"""Back up an SQLite database with its key, and restore it: `matchpod backup` and `matchpod restore`."""
 
 from __future__ import annotations
 
@@ -35,9 +35,9 @@ def backup(
     file: Annotated[Path, typer.Argument(help="The file to write.")],
     force: Annotated[bool, typer.Option("--force", help="Replace the file if it exists.")] = False,
 ) -> None:
-    """Write the SQLite database and the secret key into one file, while the service runs.
+    """Write the SQLite database and the secret key to one file. The service may be running.
 
-    The file contains the key and all matches, so keep it as safe as the data folder. With PostgreSQL, this command
+    The file contains the key and all matches, so keep it as safe as the data folder. With PostgreSQL, this command only
     prints how to make a backup.
     """
     settings = load_process_settings()
@@ -64,7 +64,7 @@ def backup(
 def restore(file: Annotated[Path, typer.Argument(help="A file written by `matchpod backup`.")]) -> None:
     """Restore a backup into an empty data folder. A service that is started there serves reads only.
 
-    If the original is gone, start the service once with `matchpod serve --restored`: it then drives the matches.
+    If the original is gone, start the service once with `matchpod serve --restored`, so that it drives the matches.
     """
     settings = load_process_settings()
     if settings.database_url is not None:
@@ -84,13 +84,13 @@ def restore(file: Annotated[Path, typer.Argument(help="A file written by `matchp
 
 
 def _record(settings: Settings, file: Path, what: str) -> None:
-    """Record the backup in the audit log. The disk may be full, and a backup must not migrate the database."""
+    """Record the backup in the audit log, without migrating the database; print a failure, such as a full disk."""
 
     async def record() -> None:
         db = await SqliteDatabase.open(settings.database_path)
         try:
             audit = Audit(db=db, clock=SystemClock())
-            path = os.fsencode(file.absolute()).decode(errors="replace")  # a path may have invalid UTF-8
+            path = os.fsencode(file.absolute()).decode(errors="replace")  # a path need not be valid UTF-8
             await db.write(
                 [audit.entry(Action.BACKUP_WRITTEN, org_id=None, actor=COMMAND_LINE, target=path, detail=what)]
             )

@@ -20,7 +20,7 @@ from matchpod.storage import organizations, outbox
 from matchpod.storage.outbox import AttemptRow, CallbackRow
 
 MAX_LISTED: Final = 10_000
-"""Maximum `--limit`, because each listed callback needs another query."""
+"""Maximum value of `--limit`, because each listed callback needs a separate query."""
 
 app = command_group("Callbacks and their delivery attempts.")
 
@@ -54,7 +54,7 @@ def list_callbacks(
     limit: Annotated[int, typer.Option("--limit", min=1, max=MAX_LISTED, help="Maximum number of callbacks.")] = 20,
     json: Annotated[bool, typer.Option("--json", help="Print one JSON array.")] = False,
 ) -> None:
-    """List callbacks and their attempts, newest first."""
+    """List callbacks and their delivery attempts, newest first."""
     views = run_with_resources(lambda resources: _views(resources.db, org, state, limit))
     if views is None:
         fail(f"There is no organization {printable(org or '')}.", code=2)
@@ -75,14 +75,14 @@ def redeliver(
         record = audit.entry(Action.CALLBACK_REDELIVERED, org_id=org_id, actor=COMMAND_LINE, target=callback_id)
         return await outbox.redeliver(resources.db, callback_id, resources.clock.now_ms(), record)
 
-    # An argument that is not UTF-8 has surrogates, which databases reject.
+    # An argument that is not UTF-8 has surrogates, which databases reject, so it cannot be an id.
     if read_callback_id(callback_id) is None or not run_with_resources(make_due, needs_original=True):
         fail(f"There is no callback {printable(callback_id)}.", code=2)
     print_note(f"{callback_id} is due now; a running service on this database sends it within seconds.")
 
 
 async def _views(db: Database, org: str | None, state: CallbackState | None, limit: int) -> list[CallbackView] | None:
-    """Return the callbacks; None if there is no organization named `org`."""
+    """Return the matching callbacks; None if `org` is not the name of an organization."""
     names = {organization.id: organization.name for organization in await organizations.list(db)}
     org_id = next((key for key, name in names.items() if name == org), None)
     if org is not None and org_id is None:
@@ -104,7 +104,7 @@ def _view(row: CallbackRow, organization: str, attempts: Sequence[AttemptRow]) -
 
 
 def _attempts_cell(attempts: Sequence[AttemptView]) -> str:
-    """Format all attempts for one table cell: status, duration and error."""
+    """Format the delivery attempts of a callback for a table cell: status, duration and error of each."""
     return "; ".join(
         f"{attempt.number}: {attempt.status or 'no reply'} in {attempt.duration_ms} ms"
         + (f" ({attempt.error})" if attempt.error else "")

@@ -37,10 +37,10 @@ def console(
     ] = "",
     role: Annotated[str, typer.Option("--role", metavar="|".join(LINK_ROLES), help="The role of the person.")] = _OWNER,
 ) -> None:
-    """Print a link that opens the console in a browser. It works once, for 5 minutes.
+    """Print a link that opens the console in a browser. The link works once, within 5 minutes.
 
     Without options, the link is for an owner of the only organization. Anyone who has the link can use it, so create a
-    link for each person.
+    separate link for each person.
     """
     settings = load_process_settings()
     if fault := _fault(settings, org, role, is_operator=operator):
@@ -73,7 +73,7 @@ def _fault(settings: Settings, org: str | None, role: str, *, is_operator: bool)
 async def _create_link(
     resources: Resources, org: str | None, name: str, role: Role | ConsoleRole, *, is_operator: bool
 ) -> tuple[str, str]:
-    """Create a link; return its token and a description of its role."""
+    """Create a link. Return its token, and a description of the role that it gives."""
     access = Access(db=resources.db, clock=resources.clock, vault=resources.vault)
     audit = Audit(db=resources.db, clock=resources.clock)
     sessions = ConsoleSessions(db=resources.db, clock=resources.clock, access=access, audit=audit)

@@ -31,7 +31,7 @@ _MB: Final = 1_000_000
 
 
 class ListedDemo(DemoFile, frozen=True, kw_only=True, rename="camel"):
-    """A demo file with its map and its key in the storage."""
+    """A demo file as listed, with its map and its key in the demo storage."""
 
     map_id: str
     map_number: int
@@ -89,7 +89,7 @@ def _listed(found: Sequence[DemoRow]) -> list[ListedDemo]:
 
 
 async def _save(storage: DemoStorage, wanted: Download, path: Path) -> None:
-    """Download a demo into a temporary file first, so that the file at `path` is always complete."""
+    """Download a demo to a temporary file, and rename it to `path` only if it is complete and correct."""
     part, digest, size = path.with_name(path.name + PART), hashlib.sha256(), 0
     with part.open("wb") as out:
         async for piece in _pieces(storage, wanted):

@@ -16,7 +16,7 @@ from matchpod.core.requests.text_rules import printable
 from matchpod.settings import Settings
 
 MAX_BYTES: Final = 65_536
-"""Maximum number of bytes of the response that are read, because another program may listen on the port."""
+"""Maximum number of bytes to read of a response, because another program may be listening on the port."""
 
 
 class _Reason(msgspec.Struct):
@@ -24,7 +24,7 @@ class _Reason(msgspec.Struct):
 
 
 class _Health(msgspec.Struct):
-    """The response to a probe, which is the health of the process or an error."""
+    """The body of the response to a probe: the health of the process, or an error."""
 
     version: str = ""
     warnings: tuple[str, ...] = ()
@@ -41,10 +41,11 @@ def health(
         float, typer.Option("--timeout", min=0.1, max=60, metavar="SECONDS", help="How long to wait for the answer.")
     ] = 5.0,
 ) -> None:
-    """Ask the service on this machine whether it is ready; a container's HEALTHCHECK uses --live.
+    """Ask the service on this machine whether it is ready. Containers use --live for their HEALTHCHECK.
 
-    Exit code 0 if it is ready, 1 if it is not ready or does not answer, 2 if the settings are invalid. The address is
-    MATCHPOD_HOST and MATCHPOD_OPS_PORT or MATCHPOD_PORT. This command opens neither the data folder nor the database.
+    Exit code 0 if it is ready, 1 if it is not ready or does not answer, 2 if the settings are invalid. The request goes
+    to MATCHPOD_HOST and MATCHPOD_OPS_PORT (if set) or MATCHPOD_PORT. This command opens neither the data folder nor the
+    database.
     """
     url = _probe_url(load_process_settings(), "/healthz" if live else "/readyz")
     status, answer = _get(url, timeout)

@@ -1,6 +1,6 @@
 """Create, list, rotate and revoke API keys: `matchpod keys`.
 
-Only the text of a new key goes to standard output, so that it can be piped into a file or a variable.
+Only the new key itself goes to standard output, so that it can be piped into a file or a variable.
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ app = command_group(
 
 
 def default_scopes(role: Role) -> tuple[Scope, ...]:
-    """Return the scopes of a key created without --scope: members read, other roles also create and cancel."""
+    """Return the scopes of a key that is created without --scope: members read, other roles also write."""
     return (Scope.SERVERS_READ,) if role is Role.MEMBER else (Scope.SERVERS_READ, Scope.SERVERS_WRITE)
 
 
@@ -57,7 +57,7 @@ def create(
         ),
     ] = None,
 ) -> None:
-    """Create a key and print it. It cannot be shown again."""
+    """Create an API key and print it. It is not shown again."""
     expires_in_s = None if expires_in is None else _seconds(expires_in, "--expires-in")
     new_key = run_with_access(
         lambda access: access.create_key(
@@ -72,7 +72,7 @@ def list_keys(
     org: _ORG,
     json: AsJson = False,
 ) -> None:
-    """List the keys of an organization, including expired and revoked ones, oldest first. Times are UTC."""
+    """List the keys of an organization, oldest first, including expired and revoked keys. Times are UTC."""
     found = run_with_access(lambda access: access.keys(org))
     columns: Columns[KeyView] = {
         "id": lambda key: key.id,
@@ -96,9 +96,9 @@ def rotate(
         str, typer.Option("--overlap", metavar="TIME", help="How long the old key stays valid; may be 0s.")
     ] = "24h",
 ) -> None:
-    """Create a replacement for a key and print it; the old key stays valid for a while.
+    """Create a replacement for a key and print it. The old key stays valid for the time in --overlap.
 
-    The new key has the same name, role, scopes and lifetime as the old one.
+    The new key has the same name, role, scopes and lifetime as the old key.
     """
     overlap_s = _seconds(overlap, "--overlap")
     new_key = run_with_access(lambda access: access.rotate_key(key_id, overlap_s=overlap_s))

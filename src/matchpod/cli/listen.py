@@ -25,10 +25,10 @@ from matchpod.service.access import webhook_signature
 from matchpod.storage import organizations
 
 DEMO = "demo"
-"""The organization that the first start creates."""
+"""Name of the organization that the first start of the service creates."""
 
 MAX_PART = 300
-"""Maximum number of characters per part of a line; an external id has at most 255."""
+"""Maximum number of characters to print per field of a callback. An external id has at most 255."""
 
 
 def listen(
@@ -48,7 +48,7 @@ def listen(
 ) -> None:
     """Receive callbacks and print them, until interrupted.
 
-    Without --secret and --org, signatures are checked with the secret of the organization demo, if it exists.
+    Without --secret and --org, signatures are checked with the secret of the organization `demo`, if there is one.
     """
     if secret is not None and org is not None:
         fail("Give --secret or --org, not both.", code=2)
@@ -94,7 +94,7 @@ def _secret(secret: str | None, org: str | None) -> str | None:
         return found
     settings = load_process_settings()
     if settings.database_url is None and not settings.database_path.exists():
-        return None  # do not create a database, because a receiver does not need it
+        return None  # this command must not create a database
     return run_with_resources(partial(_secret_of, name=DEMO))
 
 
@@ -117,7 +117,7 @@ def _print(received: ReceivedCallback, *, as_json: bool) -> None:
         sys.stdout.buffer.write(line + b"\n")
         sys.stdout.buffer.flush()
     except BrokenPipeError:
-        # The reader of our output has closed the pipe; exiting must not write to it again.
+        # The reader of our output has closed the pipe. Replace standard output, so that exiting does not write to it.
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
         signal.raise_signal(signal.SIGINT)
 
@@ -154,6 +154,6 @@ def _outcome_text(callback: Callback) -> str:
 
 
 def _printable(text: str) -> str:
-    """Shorten a text and replace its control characters, because players choose the names in a callback."""
+    """Truncate a text and replace its control characters, because players choose the names in a callback."""
     short = text if len(text) <= MAX_PART else text[:MAX_PART] + "…"
     return "".join(character if character.isprintable() else "\ufffd" for character in short)

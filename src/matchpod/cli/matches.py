@@ -1,6 +1,6 @@
 """List, show, cancel and rule on matches of all organizations: `matchpod match`.
 
-Secrets are never shown: neither passwords nor the tokens that game servers post with.
+Secrets are never shown: neither passwords, nor the tokens with which game servers post.
 """
 
 from __future__ import annotations
@@ -42,7 +42,7 @@ from matchpod.storage import callback_lists, history, outbox, rulings, servers, 
 from matchpod.storage.servers import ServerRow
 
 MAX_LISTED: Final = 1_000
-"""Maximum `--limit`; more is not useful in a terminal."""
+"""Maximum value of `--limit`. More matches would not be useful in a terminal."""
 
 _T = TypeVar("_T")
 
@@ -55,7 +55,7 @@ AsJson = Annotated[bool, typer.Option("--json", help="Print JSON instead of text
 
 
 class OperatorServer(ServerItem, frozen=True, kw_only=True, rename="camel"):
-    """A server as in the API, with fields for operators only."""
+    """A server as the API returns it, with additional fields for operators."""
 
     org_id: str
     server_phase: ServerPhase
@@ -67,7 +67,7 @@ class OperatorServer(ServerItem, frozen=True, kw_only=True, rename="camel"):
 
 
 class SetAsideLine(msgspec.Struct, frozen=True, kw_only=True, rename="camel"):
-    """A log entry that was set aside, because it could not be applied or processes died while applying it."""
+    """A log entry that was skipped, because it could not be applied, or because processes died while applying it."""
 
     seq: int
     kind: str
@@ -75,7 +75,7 @@ class SetAsideLine(msgspec.Struct, frozen=True, kw_only=True, rename="camel"):
 
 
 class RulingLine(msgspec.Struct, frozen=True, kw_only=True, rename="camel"):
-    """A ruling, with its author and its withdrawal, if any."""
+    """A ruling on a match, with its author. If it was withdrawn, also when and by whom."""
 
     id: str
     winner: RuledWinner
@@ -88,7 +88,7 @@ class RulingLine(msgspec.Struct, frozen=True, kw_only=True, rename="camel"):
 
 
 class MatchPage(msgspec.Struct, frozen=True, kw_only=True, rename="camel"):
-    """Everything about a match except its secrets, mostly as the API returns it."""
+    """All that is known about a match except its secrets, mostly in the format of the API."""
 
     server: OperatorServer
     settings: msgspec.Raw
@@ -97,7 +97,7 @@ class MatchPage(msgspec.Struct, frozen=True, kw_only=True, rename="camel"):
     maps: list[SeriesDetailMap]
     set_aside: list[SetAsideLine]
     rulings: list[RulingLine]
-    """All rulings on the match, including withdrawn and replaced ones, newest first."""
+    """All rulings on the match, newest first, including rulings that were withdrawn or replaced."""
 
 
 _COLUMNS: Final[Columns[OperatorServer]] = {
@@ -120,7 +120,7 @@ def list_matches(
     limit: Annotated[int, typer.Option(min=1, max=MAX_LISTED, help="Maximum number of matches.")] = 20,
     json: AsJson = False,
 ) -> None:
-    """List matches, newest first."""
+    """List the matches of all organizations, newest first."""
     labels = read_label_options(label or ())
 
     async def read(resources: Resources) -> list[OperatorServer]:
@@ -132,7 +132,7 @@ def list_matches(
 
 @app.command("show")
 def show_match(server_id: ServerId, json: AsJson = False) -> None:
-    """Show one match: its state or outcome, and the delivery of its callback."""
+    """Show a match: its state or outcome, and the delivery of its callback."""
 
     async def read(resources: Resources, row: ServerRow) -> MatchPage:
         db = resources.db
@@ -157,7 +157,7 @@ def show_match(server_id: ServerId, json: AsJson = False) -> None:
 
 @app.command("result")
 def show_result(server_id: ServerId) -> None:
-    """Print the result of a finished match as JSON, as in its callback."""
+    """Print the result of a finished match in JSON, as in its callback."""
 
     async def read(resources: Resources, row: ServerRow) -> bytes:
         outcome = await outbox.outcome_of(resources.db, row.id)
@@ -171,7 +171,7 @@ def show_result(server_id: ServerId) -> None:
 
 @app.command("log")
 def print_log(server_id: ServerId) -> None:
-    """Print the log of a game server as it was received, without passwords."""
+    """Print the log of a game server as it was received, but without passwords."""
 
     async def read(resources: Resources, row: ServerRow) -> None:
         async for part in log_parts(resources.db, row):
@@ -182,7 +182,7 @@ def print_log(server_id: ServerId) -> None:
 
 @app.command("cancel")
 def cancel_match(server_id: ServerId) -> None:
-    """Cancel a match and release its server; the callback has the reason `canceled_by_operator`."""
+    """Cancel a match and release its server. Its callback has the reason `canceled_by_operator`."""
 
     async def cancel(resources: Resources, row: ServerRow) -> ServerRow:
         db, clock = resources.db, resources.clock
@@ -210,7 +210,7 @@ def rule_match(
     by: Annotated[str | None, typer.Option(help="The person who decided.")] = None,
     withdraw: Annotated[bool, typer.Option("--withdraw", help="Withdraw the current ruling.")] = False,
 ) -> None:
-    """Rule on a match that has ended; its result stays as it is, and no callback is sent."""
+    """Rule on a match that has ended. Its result stays as it is, and no callback is sent."""
     if withdraw == (winner is not None) or (withdraw and (reason or by)):
         fail("Give --winner, or --withdraw alone.", code=2)
 
@@ -231,7 +231,7 @@ def rule_match(
 
 
 def read_label_options(texts: Sequence[str]) -> tuple[Label, ...]:
-    """Parse the values of --label; exit if a value is invalid."""
+    """Parse the --label options. If an option is invalid, exit with an error."""
     for text in texts:
         if fault := label_fault(text):
             fail(f"--label {fault.message}, not {printable(text)!r}.", code=2)
@@ -243,7 +243,7 @@ def read_label_options(texts: Sequence[str]) -> tuple[Label, ...]:
 def _run_on_match(
     server_id: str, work: Callable[[Resources, ServerRow], Awaitable[_T]], *, needs_original: bool = False
 ) -> _T:
-    """Run `work` on the match of a server; exit if there is no such server."""
+    """Run `work` on the match of a server. If there is no such server, exit with an error."""
 
     async def run(resources: Resources) -> _T:
         return await work(resources, await find_server(resources, server_id))

@@ -36,9 +36,9 @@ def migrate(
         ),
     ] = False,
 ) -> None:
-    """Migrate the database to the schema of this version, and print the applied migrations. This command is idempotent.
+    """Migrate the database to the schema of this version, and print the applied migrations. It can be repeated safely.
 
-    Every command that opens the database migrates it first; this command is for a job that runs before an upgrade.
+    Every command that opens the database migrates it first. Use this command in a job that runs before an upgrade.
     Processes of the previous release can keep running. See docs/upgrade.md.
     """
     settings = load_process_settings()
@@ -61,7 +61,7 @@ def migrate(
 
 
 async def _migrate(resources: Resources, *, restored: bool) -> tuple[int, bool]:
-    """Return the version of the database, and whether it was a copy that was taken over."""
+    """Migrate the database. Return its version, and whether it was a copy that is the original from now on."""
     from matchpod.app.database_copies import find_copy, settle
 
     is_copy = restored and await find_copy(resources) is not None

@@ -17,7 +17,7 @@ from matchpod.service.identity.principals import OrganizationView
 app = command_group("Organizations: each sees only its own matches and has its own secret to sign callbacks.")
 
 MAX_NAMES: Final = 20
-"""Maximum number of organization names in an error message."""
+"""Maximum number of organizations to name in an error message."""
 NO_ORGANIZATIONS: Final = "There are no organizations yet. Create one: matchpod orgs create NAME."
 
 _T = TypeVar("_T")
@@ -33,7 +33,7 @@ def run_with_access(
 
 
 async def find_organization(access: Access, name: str) -> OrganizationView:
-    """Return the organization with this name. If there is none, raise AccessError with the known names."""
+    """Return the organization with this name; raise AccessError with the known names if there is none."""
     known = await access.organizations()
     for organization in known:
         if organization.name == name:
@@ -43,14 +43,14 @@ async def find_organization(access: Access, name: str) -> OrganizationView:
 
 
 def names_text(known: Sequence[OrganizationView]) -> str:
-    """Return the first names, separated by commas."""
+    """Return the first MAX_NAMES names of these organizations, separated by commas."""
     names = ", ".join(organization.name for organization in known[:MAX_NAMES])
     return names if len(known) <= MAX_NAMES else f"{names} and {len(known) - MAX_NAMES} others"
 
 
 @app.command()
 def create(name: Annotated[str, typer.Argument(help="A unique name.")]) -> None:
-    """Add an organization and print its id."""
+    """Create an organization and print its id."""
     created = run_with_access(lambda access: access.create_organization(name), needs_key=True, may_create=True)
     typer.echo(created.id)
     print_note(f"organization {created.name} created; it needs a key: matchpod keys create --help")
@@ -60,7 +60,7 @@ def create(name: Annotated[str, typer.Argument(help="A unique name.")]) -> None:
 def list_organizations(
     json: AsJson = False,
 ) -> None:
-    """List all organizations, by name. Times are UTC."""
+    """List all organizations, ordered by name. Times are UTC."""
     found = run_with_access(lambda access: access.organizations())
     columns: Columns[OrganizationView] = {
         "id": lambda organization: organization.id,

@@ -1,4 +1,4 @@
-"""Delete entries that are older than the settings allow: `matchpod prune`."""
+"""Delete entries that are past their retention: `matchpod prune`."""
 
 from __future__ import annotations
 
@@ -63,7 +63,7 @@ def prune(
 
 
 class _Report(NamedTuple):
-    """The numbers of deleted and compressed entries, actual or for a dry run."""
+    """The numbers of entries that were deleted and compressed or, in a dry run, would have been."""
 
     retention: Retention
     pruned: Pruned
@@ -98,7 +98,7 @@ def _print_report(report: _Report, *, dry_run: bool) -> None:
 
 
 def _file_to_vacuum(*, dry_run: bool) -> Path | None:
-    """Return the SQLite file if it can be vacuumed; otherwise print the reason and exit."""
+    """Return the SQLite file to vacuum, None without a database. If it cannot be vacuumed, exit with an error."""
     if dry_run:
         fail("--vacuum cannot be used with --dry-run.", code=2)
     settings = load_process_settings()
@@ -109,7 +109,7 @@ def _file_to_vacuum(*, dry_run: bool) -> Path | None:
             code=2,
         )
     if not settings.database_path.exists():
-        return None  # the command reports that there is no database
+        return None  # reported later, when the command opens the database
     try:
         sqlite_space.check_unused(settings.database_path)
     except VacuumError as exc:

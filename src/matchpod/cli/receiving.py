@@ -1,4 +1,4 @@
-"""Receive demo uploads of game servers, in the process that `matchpod serve` starts for them."""
+"""Run the process that receives demo uploads of game servers. `matchpod serve` starts it."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ def receive_demos(
     socket: Annotated[int, typer.Option(help="The descriptor of a bound socket.")],
     owner: Annotated[str, typer.Option(help="The name of this process in the table of demos.")],
 ) -> None:
-    """Receive demos on a socket until the end of standard input; only `serve` runs this command."""
+    """Receive demos on a socket until standard input ends. Only `serve` runs this command."""
     from matchpod.app.upload_service import run_upload_service
 
     settings = load_process_settings()

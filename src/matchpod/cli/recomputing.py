@@ -1,6 +1,6 @@
 """Recompute the statistics of ended matches from their stored logs and show the differences: `matchpod recompute`.
 
-Writes only with --write. Exit code 1 if the match could not be recomputed, or with --all, if at least one match failed.
+Differences are stored only with --write. Exit code 1 if the match or, with --all, any match could not be recomputed.
 """
 
 from __future__ import annotations
@@ -25,16 +25,17 @@ from matchpod.service.history.recomputing import Finding, Recompute, RecomputeRe
 from matchpod.storage import servers, stored_matches
 
 SHOWN_DIFFERENCES: Final = 20
-"""Maximum number of printed differences per match; enough to see the kind of change. `--json` has all differences."""
+"""Maximum number of differences to print per match; enough to see the kind of change. `--json` prints all differences.
+"""
 
 SHOWN_CHARACTERS: Final = 80
-"""Maximum number of printed characters per value; names and numbers are shorter."""
+"""Maximum number of characters to print per value. Names and numbers are shorter."""
 
 PROGRESS_S: Final = 5.0
-"""Seconds between two progress reports of a long run."""
+"""Interval in seconds at which a long run reports its progress."""
 
 INTERRUPTED: Final = 130
-"""The usual exit code after Ctrl-C."""
+"""The usual exit code of programs after Ctrl-C."""
 
 _NOT_RECOMPUTED: Final = (Verdict.SKIPPED, Verdict.FAILED)
 
@@ -49,7 +50,7 @@ def recompute(
     """Read the stored logs of ended matches again and show what the current rules would change.
 
     Only --write stores the changes, to maps, series and statistics, one match at a time. Results that were sent in
-    callbacks do not change. The service may run meanwhile.
+    callbacks do not change. The service may be running.
     """
     if (server_id is None) != every:
         fail("Give either a SERVER_ID or --all.", code=2)
@@ -116,7 +117,7 @@ def _build_recompute(resources: Resources) -> Recompute:
 
 
 class _Tally:
-    """Counts the verdicts of a run."""
+    """Counts the verdicts on all matches of a run."""
 
     def __init__(self, progress_s: float = PROGRESS_S) -> None:
         self._progress_s = progress_s
@@ -125,7 +126,7 @@ class _Tally:
         self.written = 0
 
     async def count(self, findings: AsyncIterator[Finding], total: int) -> AsyncIterator[Finding]:
-        """Count the findings and yield them unchanged; print the progress every few seconds."""
+        """Count findings and yield them unchanged. Print the progress every few seconds."""
         printed_s = monotonic()
         async for finding in findings:
             self.verdicts[finding.verdict] += 1
@@ -138,7 +139,7 @@ class _Tally:
                 print_note(f"{self.verdicts.total()} of about {total} matches, {self._changed()} different")
 
     def print_summary(self, *, write: bool) -> None:
-        """Print the totals, and the reasons for which matches were skipped."""
+        """Print how many matches had each verdict, and why matches were skipped."""
         parts = [f"{self.verdicts[verdict]} {verdict}" for verdict in Verdict if self.verdicts[verdict]]
         print_note(f"{_plural(self.verdicts.total(), 'match', 'matches')}: {', '.join(parts) or 'none'}.")
         for reason, times in self.reasons.most_common():

@@ -12,7 +12,7 @@ from matchpod.storage.sealed_secrets import Resealed
 
 
 def reencrypt() -> None:
-    """Encrypt all stored secrets with the first key in MATCHPOD_SECRET_KEY, while the service runs.
+    """Encrypt all stored secrets with the first key in MATCHPOD_SECRET_KEY. The service may be running.
 
     The other keys are only used to decrypt. Afterwards they can be removed from the setting; docs/secrets.md has all
     steps. This command may be repeated at any time.

@@ -1,4 +1,4 @@
-"""List, check, activate and deactivate regions, and confirm sweeps: `matchpod regions`."""
+"""List, check, activate and deactivate regions, and confirm the release of servers: `matchpod regions`."""
 
 from __future__ import annotations
 
@@ -46,14 +46,14 @@ CHECK_POLL_S: Final = 0.3
 """Interval in seconds at which the command polls the state of a check. The check itself runs in the service."""
 
 NOTHING_CHECKED: Final = 3
-"""Exit code of a check in which no server could be checked."""
+"""Exit code of `regions check` if no server could be checked."""
 
 _T = TypeVar("_T")
 _CODE = Annotated[str, typer.Argument(metavar="CODE", help="The code of the region, as regions list shows it.")]
 
 
 class RegionLine(msgspec.Struct, frozen=True, kw_only=True, rename="camel"):
-    """A region as shown to operators. If its fleet cannot be used, the numbers are None and `fault` has the reason.
+    """A region as operators see it. If its fleet cannot be used, the numbers are None and `fault` has the reason.
 
     `notice` reports silent servers, as in `GET /api/v1/regions`, and servers that temporarily get no matches.
     """
@@ -66,7 +66,7 @@ class RegionLine(msgspec.Struct, frozen=True, kw_only=True, rename="camel"):
     taken: int | None
     ready: int | None
     withheld: int
-    """Number of servers without a match in this database, which are only released by `regions sweep`."""
+    """Number of servers without a match in this database. Only `regions sweep` releases them."""
     fault: str | None
     notice: str | None
 
@@ -115,10 +115,10 @@ def sweep(
         bool, typer.Option("--yes", help="Release these servers; players on them are disconnected.")
     ] = False,
 ) -> None:
-    """Show the servers without a match that the service does not release by itself; --yes releases them.
+    """Show the servers without a match that the service does not release by itself. With --yes, release them.
 
     Do not release servers whose matches were created with another database, or after the backup that this database was
-    restored from, because these matches are still being played.
+    restored from: these matches are still being played.
     """
     columns: Columns[WithheldServer] = {
         "server": lambda server: server.server_id,
@@ -151,8 +151,8 @@ def check(
 ) -> None:
     """Let the service check the game servers of a region: console, plugins, login, log, clock.
 
-    Servers with a match are not checked, and waiting matches have priority. Exit codes: 0 if no server has a fault,
-    1 if a server has a fault, 2 for an unknown region, 3 if no server could be checked or no service runs.
+    Servers with a match are not checked, and waiting matches have priority. Exit codes: 0 if no server has a fault, 1
+    if a server has a fault, 2 for an unknown region, 3 if no server could be checked or no service runs.
     """
 
     async def run(resources: Resources) -> RegionCheckView:
@@ -174,7 +174,7 @@ def check(
 
 
 async def _await_check(checks: RegionChecks, code: str, *, may_allocate: bool) -> RegionCheckView:
-    """Request a check, and wait until it is over; print the servers on standard error as they are checked."""
+    """Request a check and wait until it is over. Print each server on standard error when its check begins."""
     shown: set[str] = set()
     try:
         found = await checks.request(code, actor=COMMAND_LINE, may_allocate=may_allocate)
@@ -192,7 +192,7 @@ async def _await_check(checks: RegionChecks, code: str, *, may_allocate: bool) -
 
 
 def _check_code(found: RegionCheckView) -> int:
-    """Print how a check ended, and return the exit code."""
+    """Print how the check ended. Return the exit code of the command."""
     if found.note is not None:
         print_note(printable(found.note))
     if found.state is not CheckProgress.DONE:
@@ -208,7 +208,7 @@ def _check_code(found: RegionCheckView) -> int:
 
 
 async def _request_again(checks: RegionChecks, code: str, *, may_allocate: bool) -> RegionCheckView:
-    """Retry a request for a check that was rejected because the previous check is too recent."""
+    """Request a check again, until it is no longer rejected because the previous check is too recent."""
     print_note("the previous check was seconds ago; waiting")
     while True:
         await asyncio.sleep(CHECK_POLL_S)
@@ -217,7 +217,7 @@ async def _request_again(checks: RegionChecks, code: str, *, may_allocate: bool)
 
 
 def _print_report(server: ServerReport) -> None:
-    """Print the findings about a server."""
+    """Print the findings of a check about one server."""
     head = server.state.value.replace("_", " ")
     lines = [f"{server.server}: {head}" + (f" ({server.note})" if server.note else "")]
     for finding in server.findings:
@@ -267,7 +267,7 @@ def _notice(silence: str | None, resting: Iterable[RestingSlot]) -> str | None:
 
 
 async def _fault(fleet: Fleet) -> str | None:
-    """Return the faults in the settings of a fleet, and why the fleet is currently unavailable; None without any."""
+    """Return the faults in the settings of a fleet, and why it is unavailable; None if there is neither."""
     wrong = await fleet.check()
     return " ".join((*wrong, *filter(None, (fleet.fault,)))) or None
 
@@ -284,7 +284,7 @@ def _set_active(code: str, *, is_active: bool) -> None:
 
 
 def _switched(code: str, act: Callable[[RegionSwitch], Awaitable[_T | None]]) -> _T:
-    """Act on a region; if `act` returns None, the region is unknown, so print the known regions and exit."""
+    """Run `act` on a region and return its result. If it returns None, the region is unknown: exit with an error."""
     known: list[str] = []
 
     async def run(resources: Resources) -> _T | None:

@@ -20,10 +20,10 @@ from matchpod.cs2.match_reader import MatchReader
 from matchpod.scoreboard import scoreboard
 
 PROGRESS_BYTES = 16 << 20
-"""Minimum size of files for a progress bar; smaller files are read too quickly."""
+"""Total size in bytes from which a progress bar is shown. Smaller files are read too quickly."""
 
 PIPE_COLUMNS = 120
-"""Width of the output without a terminal; enough for the longest names."""
+"""Width in characters of the output without a terminal; enough for the longest names."""
 
 
 def replay(
@@ -41,15 +41,15 @@ def replay(
 ) -> None:
     """Replay a recorded match and print its scoreboard.
 
-    Reads server log files, transcripts of log posts, or log posts as JSON lines. The maps of a series
-    may be in one file or in several.
+    Reads server log files, transcripts of log posts, or log posts as JSON lines. The maps of a series may be in one
+    file or in several files.
     """
     try:
         _print_match(_replay(files, match_type, series_format), as_json=json)
     except recordings.ReplayError as exc:
         fail(str(exc), code=2)
     except BrokenPipeError:
-        raise  # the reader of our output closed the pipe; typer exits quietly
+        raise  # the pipe for our output was closed; typer exits quietly
     except OSError as exc:
         fail(str(exc))
 
@@ -76,7 +76,7 @@ def _replay(files: list[Path], match_type: MatchType | None, series_format: Seri
         return recordings.replay(opened, match_type=match_type, series_format=series_format)
     columns = (TextColumn("reading"), BarColumn(), DownloadColumn())
     with Progress(*columns, console=console, transient=True) as bar:
-        task = bar.add_task("", total=2 * total)  # each file is read twice: for the survey, and for the replay
+        task = bar.add_task("", total=2 * total)  # each file is read twice: in the survey and in the replay
         return recordings.replay(
             opened,
             match_type=match_type,

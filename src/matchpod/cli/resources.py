@@ -1,7 +1,7 @@
 """Load the settings and open the resources for a command, or exit with an error message.
 
-Exit code 2 if settings are invalid or need a missing extra; all faults are printed. Exit code 1 if a resource cannot be
-opened; the reason is printed.
+If settings are invalid, or need an extra that is not installed, all faults are printed, and the exit code is 2. If a
+resource cannot be opened, the reason is printed, and the exit code is 1.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ import typer
 from matchpod.cli.terminal import print_note
 from matchpod.settings import Settings, SettingsError, load_settings
 
-if TYPE_CHECKING:  # imported below where it is used, so that commands that need no database start quickly
+if TYPE_CHECKING:  # imported at runtime where they are used, so that simple commands start quickly
     from matchpod.app import Resources
     from matchpod.service.access.audit import Action
 
@@ -26,7 +26,7 @@ _T = TypeVar("_T")
 
 
 def load_process_settings() -> Settings:
-    """Load the settings of this process; exit with code 2 if they are invalid."""
+    """Return the settings of this process. If they are invalid, exit with code 2."""
     try:
         return read_process_settings()
     except SettingsError as exc:
@@ -34,12 +34,12 @@ def load_process_settings() -> Settings:
 
 
 def read_process_settings() -> Settings:
-    """Load the settings of this process; SettingsError if they are invalid."""
+    """Return the settings of this process; raise SettingsError if they are invalid."""
     return load_settings(os.environ, _read_file)
 
 
 def check_extras(settings: Settings) -> None:
-    """Exit with code 2 if these settings need an extra that is not installed."""
+    """If these settings need an extra that is not installed, exit with code 2."""
     from matchpod.app.extras import missing_extras
 
     if missing := missing_extras(settings):
@@ -53,11 +53,11 @@ def run_with_resources(
     needs_original: bool = False,
     may_create: bool = False,
 ) -> _T:
-    """Open the resources, run `work` and close them; an error is printed and ends the process.
+    """Open the resources, run `work` and close them. If that fails, print the error and exit.
 
     With `needs_key`, fail if the vault key does not decrypt the stored secrets. With `needs_original`, fail if the
-    database is a copy, whose matches and servers belong to another installation. A missing database is only created
-    with `may_create`, because a command in the wrong folder would otherwise show an empty database.
+    database is a copy, because its matches and servers belong to another installation. Create a missing database only
+    with `may_create`; otherwise a command in the wrong folder would show an empty database.
     """
     from matchpod.adapters.log_output import set_up_logging
     from matchpod.app import ResourcesError
@@ -69,7 +69,7 @@ def run_with_resources(
     if not may_create and settings.database_url is None and not settings.database_path.exists():
         where = f"There is no database in {settings.data_dir.absolute()}."
         fail(f"{where} Set MATCHPOD_DATA_DIR to the folder of the service, or start it first.", code=2)
-    # A command prints its result, so its log is limited to warnings and errors.
+    # The output of a command is its result, so its log has only warnings and errors.
     set_up_logging(log_format=settings.log_format, log_level="warning", stream=sys.stderr)
     try:
         return asyncio.run(_run(work, settings, needs_key=needs_key, needs_original=needs_original))
@@ -84,7 +84,7 @@ def run_with_resources(
 async def record_act(
     resources: Resources, action: Action, *, org_id: str | None = None, target: str = "", detail: str = ""
 ) -> None:
-    """Record an action of the command line in the audit log."""
+    """Record in the audit log what a command does."""
     from matchpod.service.access.audit import COMMAND_LINE, Audit
 
     audit = Audit(db=resources.db, clock=resources.clock)

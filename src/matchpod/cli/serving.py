@@ -27,10 +27,11 @@ def serve(
 ) -> None:
     """Run the service until SIGTERM or Ctrl-C; docs/configuration.md lists all settings.
 
-    Stopping takes up to 25 s, to let callbacks in progress finish; a second signal stops it at once. Matches continue
-    on their servers and are resumed at the next start. At SIGHUP, the server lists of static fleets are reloaded.
+    Stopping takes up to 25 s, so that callbacks in progress can finish; a second signal stops it at once. Matches
+    continue on their servers and are resumed at the next start. At SIGHUP, the server lists of static fleets are
+    reloaded.
     """
-    from matchpod.app.serving import run_service  # imported here, so that the other commands start quickly
+    from matchpod.app.serving import run_service  # imported here, so that other commands start quickly
     from matchpod.service.telemetry.log_context import log_fields
 
     settings = load_process_settings()
@@ -49,9 +50,9 @@ def serve(
 
 
 def _own_command() -> str:
-    """Return the command that runs this program from another terminal."""
+    """Return the command with which a user can run this program in another terminal."""
     if shutil.which("matchpod"):
         return "matchpod"
-    # Run from a checkout, or as `python -m matchpod`.
+    # The program is run from a checkout, or as `python -m matchpod`.
     called = Path(sys.argv[0])
     return shlex.join([str(called)] if called.name == "matchpod" else [sys.executable, "-m", "matchpod"])

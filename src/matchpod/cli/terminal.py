@@ -1,4 +1,4 @@
-"""Print results as tables or JSON to standard output, and notes to standard error."""
+"""Print results to standard output, as tables or JSON, and notes to standard error."""
 
 from __future__ import annotations
 
@@ -13,9 +13,10 @@ import typer
 from matchpod.adapters.log_output import escape_unprintable
 
 LINE_CHARACTERS: Final = 2_000
-"""Width of tables, more than any line needs, so that each item is one complete line even in a pipe or narrow window."""
+"""Width of tables in characters. No row needs as much, so each item is one complete line, even in a pipe or a narrow
+window."""
 NOTHING: Final = "-"
-"""Placeholder for a missing value, so that each line has the same number of columns."""
+"""Placeholder for a missing value in a table, so that all lines have the same number of columns."""
 
 AsJson = Annotated[bool, typer.Option("--json", help="Print an array of objects instead of a table.")]
 """The `--json` option of commands that print lists."""
@@ -23,15 +24,15 @@ AsJson = Annotated[bool, typer.Option("--json", help="Print an array of objects 
 _S = TypeVar("_S", bound=msgspec.Struct)
 
 Columns: TypeAlias = Mapping[str, Callable[[_S], str | None]]
-"""Column headers, each with the function that formats an item's cell."""
+"""Table columns by header. Each column is a function that returns the text of an item's cell."""
 
 
 def print_listing(items: Sequence[_S], columns: Columns[_S], *, as_json: bool) -> None:
-    """Print the items as a table with one line per item, or as a JSON array with all fields."""
+    """Print the items as a table with one line per item, or as a JSON array with all their fields."""
     if as_json:
         typer.echo(msgspec.json.format(msgspec.json.encode(items), indent=2))
         return
-    # Imported here, so that commands that print no table start quickly.
+    # Imported here, so that commands without a table start quickly.
     from rich.console import Console
     from rich.table import Table
     from rich.text import Text
@@ -51,17 +52,17 @@ def command_group(help_text: str) -> typer.Typer:
 
 
 def replace_unencodable() -> None:
-    """Print `?` for characters that standard output cannot encode, because names may have any characters."""
+    """Let standard output replace characters that it cannot encode with `?`, because names may have any characters."""
     if isinstance(sys.stdout, TextIOWrapper):
         sys.stdout.reconfigure(errors="replace")
 
 
 def short_time(at: str | None) -> str | None:
-    """Shorten a time of the API for a table: `2026-01-31 18:05`, in UTC."""
+    """Shorten a time in the format of the API for a table: `2026-01-31 18:05`, in UTC."""
     return None if at is None else at[:16].replace("T", " ")
 
 
 def print_note(sentence: str) -> None:
-    """Print a text to standard error, separate from the result, with a prefix on each line."""
+    """Print a text to standard error, apart from the result. Each line begins with `matchpod: `."""
     for line in sentence.splitlines():
         typer.echo(f"matchpod: {line}", err=True)

@@ -1,4 +1,4 @@
-"""Create, change and test webhooks, and list and repeat their deliveries: `matchpod webhooks`."""
+"""Create, change and test webhooks, list their deliveries and send them again: `matchpod webhooks`."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ from matchpod.service.webhooks.views import DeliveryItem, WebhookView, webhook_v
 from matchpod.storage import organizations, webhook_deliveries, webhooks
 
 MAX_LISTED: Final = 1_000
-"""Maximum `--limit`, which is the maximum size of a page."""
+"""Maximum value of `--limit`, the same as the maximum size of a page in the API."""
 
 app = command_group("Webhooks, which send the events of an organization's matches as they happen.")
 
@@ -36,7 +36,7 @@ _T = TypeVar("_T")
 
 
 class OwnedWebhook(WebhookView, frozen=True, kw_only=True, rename="camel"):
-    """A webhook and its organization."""
+    """A webhook with the name of its organization."""
 
     organization: str
 
@@ -70,7 +70,7 @@ def list_webhooks(
     ] = None,
     json: AsJson = False,
 ) -> None:
-    """List webhooks."""
+    """List the webhooks of all organizations, or of one."""
 
     async def work(resources: Resources) -> list[OwnedWebhook]:
         names = {organization.id: organization.name for organization in await organizations.list(resources.db)}
@@ -94,7 +94,7 @@ def create(
     events: Events = None,
     format: Annotated[WebhookFormat, typer.Option("--format", help="The format of the requests.")] = WebhookFormat.JSON,
 ) -> None:
-    """Create a webhook, and print its id and its secret, which is not shown again."""
+    """Create a webhook. Print its id and its secret; the secret is not shown again."""
     body = msgspec.json.encode({"url": url, "events": events or [ALL_EVENTS], "format": format.value})
 
     async def work(resources: Resources) -> tuple[str, str]:
@@ -129,7 +129,7 @@ def update(
 
 @app.command()
 def delete(webhook_id: WebhookId) -> None:
-    """Delete a webhook with its deliveries."""
+    """Delete a webhook and its deliveries."""
 
     async def work(resources: Resources) -> None:
         await _management(resources).delete(await _owner(resources, webhook_id), webhook_id)
@@ -140,7 +140,7 @@ def delete(webhook_id: WebhookId) -> None:
 
 @app.command("rotate-secret")
 def rotate_secret(webhook_id: WebhookId) -> None:
-    """Replace the secret of a webhook and print it. The old secret also signs for a day."""
+    """Replace the secret of a webhook and print the new secret. For a day, the old secret signs as well."""
 
     async def work(resources: Resources) -> str:
         principal = await _owner(resources, webhook_id)
@@ -151,7 +151,7 @@ def rotate_secret(webhook_id: WebhookId) -> None:
 
 @app.command()
 def test(webhook_id: WebhookId) -> None:
-    """Send a test, and print the id of its delivery."""
+    """Send a test event, and print the id of its delivery."""
 
     async def work(resources: Resources) -> str:
         return (await _management(resources).test(await _owner(resources, webhook_id), webhook_id)).id
@@ -226,7 +226,7 @@ def _management(resources: Resources) -> Webhooks:
 
 
 def _principal(org_id: str) -> Principal:
-    """Return a principal with all rights in an organization, for the operator."""
+    """Return a principal with all rights in an organization, on behalf of the operator."""
     return Principal(org_id=org_id, key_id=COMMAND_LINE, role=Role.OWNER, scopes=frozenset(Scope))
 
 

@@ -1,1 +1,1 @@
-"""The console: pages for the people of an organization and for operators, served at /console."""
+"""The console: web pages at /console for operators and for the users of organizations."""

@@ -1,4 +1,4 @@
-"""Describe the acts in the audit log in words, with links to the pages of their targets."""
+"""Describe the entries of the audit log in words, with links to the pages of their targets."""
 
 from __future__ import annotations
 
@@ -28,8 +28,8 @@ _BROWSERS: Final = tuple(
         ("Safari", "Version(?=.*Safari)"),
     )
 )
-"""Browsers with the mark in their user agents. Edge and Opera also have the mark of Chrome, so they are checked
-first."""
+"""Browser names, each with a pattern for its user agents. Edge and Opera come first, because their user agents also
+match the pattern of Chrome."""
 _SYSTEMS: Final = (
     ("Android", "Android"),
     ("iPhone", "iPhone"),
@@ -42,19 +42,20 @@ _ACTIONS: Final[Mapping[str, Action]] = {action.value: action for action in Acti
 
 
 class AuditLine(msgspec.Struct, frozen=True, kw_only=True):
-    """One act, as a row of the audit log page."""
+    """An entry of the audit log as a row of the page."""
 
     item: AuditItem
     who: str
-    """The person, or what started their session, or the key of a program, or the command line.
+    """The person; if unknown, what started their session. For a program the name of its API key; `command line` for a
+    command.
 
     Empty if unknown.
     """
     session_id: str
-    """Empty for the command line, and for programs that use a key."""
+    """Id of the session; empty for the command line, and for programs with an API key."""
     what: str
     address: str
-    """The URL path of the target's page; empty if it has no page."""
+    """URL path of the target's page; empty if the target has no page."""
     detail: str
 
 
@@ -65,9 +66,10 @@ def audit_lines(
     key_names: Mapping[str, str],
     people: Mapping[str, str],
 ) -> list[AuditLine]:
-    """Return acts as rows; `log_ins` has what started each session, `key_names` the names of keys.
+    """Return entries of the audit log as rows; `key_names` contains the names of API keys, by id.
 
-    `people` has the names of the people whose sessions were started with a personal link.
+    By session id, `log_ins` contains what started the session, and `people` the names of people who used a personal
+    link.
     """
     return [
         AuditLine(
@@ -88,20 +90,20 @@ def _address(item: AuditItem) -> str:
 
 
 def session_words(begun: str, key_names: Mapping[str, str]) -> str:
-    """Return what started a session: `a link`, or the name of a key; `begun` is the detail of its log-in."""
+    """Return what started a session: `a link`, or the name of a key. `begun` is the detail of its log-in."""
     what = begun_with(begun)
     return key_names.get(what, what)
 
 
 def browser_words(user_agent: str) -> str:
-    """Return browser and system, such as `Firefox 145, Linux`; the user agent itself if the browser is unknown."""
+    """Return browser and system, such as `Firefox 145, Linux`; for an unknown browser, the user agent itself."""
     browser = next(((name, found[1]) for name, mark in _BROWSERS if (found := mark.search(user_agent))), None)
     system = next((name for mark, name in _SYSTEMS if mark in user_agent), "")
     return user_agent if browser is None else f"{' '.join(browser)}{', ' if system else ''}{system}"
 
 
 def _log_in(item: AuditItem, people: Mapping[str, str]) -> str:
-    """Return further details of a log-in: the number of repeated log-ins, or the person's role."""
+    """Return the rest of a log-in's detail: how often it was repeated, or the role of the person."""
     return item.detail.partition(", ")[2].removeprefix(f"for {people.get(item.actor, '')}").removeprefix(", ")
 
 

@@ -1,4 +1,4 @@
-"""Build command lines that people can copy into a shell. They refer to secrets by shell variables."""
+"""Build command lines that people can copy into a shell. Secrets in them are shell variables."""
 
 from __future__ import annotations
 
@@ -6,13 +6,13 @@ from shlex import quote
 
 
 def curl_line(url: str) -> str:
-    """Return the curl command that requests an API URL with the key in `$KEY`."""
+    """Return a curl command that sends a GET request to an API URL, with the API key in `$KEY`."""
     return f'curl -s {quote(url)} -H "Authorization: Bearer $KEY"'
 
 
 def verify_line(message_id: str, timestamp: str) -> str:
-    """Return the command that signs `callback-body.json` with `$SECRET` in the same way as the service."""
-    # The secret is in the environment: all users of a machine can read the arguments of its processes.
+    """Return a command that signs `callback-body.json` with `$SECRET`, as the service does."""
+    # The secret is passed in the environment: all users of a machine can read the arguments of its processes.
     program = (
         "import base64, hashlib, hmac, os, sys; "
         'key = base64.b64decode(os.environ["SECRET"].removeprefix("whsec_")); '

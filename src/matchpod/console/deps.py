@@ -24,11 +24,11 @@ from matchpod.service.regions.statistics import RegionStatistics
 from matchpod.web import Services
 
 MAX_CSV_ROWS: Final = 10_000
-"""Maximum number of matches in a CSV file; the newest are exported."""
+"""Maximum number of matches in a CSV file; if more are selected, the newest are exported."""
 
 
 class ConsoleDeps(msgspec.Struct, frozen=True, kw_only=True):
-    """The services that the pages call, and the state that all requests share."""
+    """The services that the pages use, and the state that all requests share."""
 
     services: Services
     sessions: ConsoleSessions
@@ -43,9 +43,9 @@ class ConsoleDeps(msgspec.Struct, frozen=True, kw_only=True):
     region_statistics: RegionStatistics
     region_alerts: RegionAlerts
     scenarios: Mapping[str, str]
-    """The scenarios of simulated servers: names with descriptions."""
+    """The scenarios of simulated servers, by name, with their descriptions."""
     sandbox_callback: str
-    """The callback URL that the form of a sandbox suggests, if callbacks may go there."""
+    """The callback URL that the form suggests in a sandbox, if callbacks may be sent there."""
     origins: OriginRules
     broadcasts: Broadcasts
     now_ms: Callable[[], int]

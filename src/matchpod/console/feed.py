@@ -1,4 +1,4 @@
-"""Render the timeline of a match as lines of text, newest first, in two lists: feed and chat."""
+"""Render the timeline of a match as lines of text in two lists, the feed and the chat, with the newest line first."""
 
 from __future__ import annotations
 
@@ -24,11 +24,11 @@ KINDS: Final = {
     "pauses": "pauses, restores and actions",
     "leads": "anti-cheat leads",
 }
-"""The kinds of lines that can be hidden, with their labels."""
+"""The kinds of lines that users can hide, with their labels."""
 CHAT: Final = "chat"
-"""The kind of the lines that are shown in the chat instead of the feed."""
+"""The kind of the lines that are shown in the chat, and not in the feed."""
 MAX_APART: Final = 8
-"""Maximum number of items between a kill and its assist. A server logs a kill and its few assists consecutively."""
+"""Maximum distance, in items, between a kill and its assist. A server logs a kill and its few assists consecutively."""
 
 _KIND_OF: Final[dict[type, str]] = {
     timeline_items.KillItem: "fights",
@@ -53,7 +53,7 @@ _log = logging.getLogger(__name__)
 
 
 def read_items(map_id: str, found: Iterable[tuple[int, bytes]]) -> list[timeline_items.TimelineItem]:
-    """Decode stored items, given as numbers and JSON. Items of types unknown to this version are left out."""
+    """Decode stored items, given as pairs of number and JSON. Items that this version cannot read are left out."""
     items: list[timeline_items.TimelineItem] = []
     skipped = 0
     for seq, line in found:
@@ -67,7 +67,7 @@ def read_items(map_id: str, found: Iterable[tuple[int, bytes]]) -> list[timeline
 
 
 def kind_of(item: timeline_items.TimelineItem) -> str:
-    """Return the kind of an item; the default is `rounds`."""
+    """Return the kind of the line for an item; `rounds` unless the item's type has another kind."""
     return _KIND_OF.get(type(item), "rounds")
 
 
@@ -76,7 +76,7 @@ def type_of(item: timeline_items.TimelineItem) -> str:
 
 
 class FeedEntry(msgspec.Struct, frozen=True, kw_only=True):
-    """An item of a map as a line; assists are shown in the line of their kill."""
+    """A timeline item that is shown as a line. Assists are shown in the line of their kill."""
 
     map_number: int
     item: timeline_items.TimelineItem
@@ -84,12 +84,12 @@ class FeedEntry(msgspec.Struct, frozen=True, kw_only=True):
 
     @property
     def id(self) -> str:
-        """The id of the line's element on a page."""
+        """Id of the HTML element with the line."""
         return f"line-{self.map_number}-{self.item.seq}"
 
     @property
     def is_chat(self) -> bool:
-        """True if it was written by a player, or by an admin and is shown to the players."""
+        """True for a message that a player wrote, or that an admin wrote and that was shown to the players."""
         item = self.item
         if isinstance(item, timeline_items.ActionItem):
             return item.action == ActionType.SAY and item.state == ActionState.DONE
@@ -99,9 +99,9 @@ class FeedEntry(msgspec.Struct, frozen=True, kw_only=True):
 def feed_entries(
     items: Iterable[tuple[int, timeline_items.TimelineItem]], before: Sequence[FeedEntry] = ()
 ) -> tuple[list[FeedEntry], list[FeedEntry]]:
-    """Return the entries of new items, and the entries among `before` (the entries before them) that got an assist.
+    """Return the entries for new items, and those entries in `before` that changed because an assist was added.
 
-    Each item is given with its map number, in order.
+    Each item is given with its map number, in order. `before` contains the entries that precede them.
     """
     entries = list(before[-MAX_APART:])
     known, changed = len(entries), set()
@@ -116,7 +116,7 @@ def feed_entries(
 
 
 def _kill_of(entries: Sequence[FeedEntry], number: int, assist: timeline_items.AssistItem) -> int | None:
-    """Return the index of the newest kill of an assist's victim."""
+    """Return the index of the newest kill whose victim is also the assist's; None if there is none nearby."""
     for at in range(len(entries) - 1, max(-1, len(entries) - 1 - MAX_APART), -1):
         item = entries[at].item
         is_of_map = entries[at].map_number == number
@@ -133,10 +133,10 @@ def feed_line(
     has_id: bool = True,
     has_rounds: bool = True,
 ) -> bytes:
-    """Return an entry as an element of the feed; `names` has the team names, `people` the player names by id.
+    """Return the HTML element of an entry; `names` contains the team names, `people` the player names by id.
 
     With `has_id`, the element has an id, so that scripts can replace it. Without `has_rounds`, as in a deathmatch, the
-    line does not contain the round.
+    round is not shown.
     """
     item = entry.item
     words = _words(item, names, people)
@@ -157,7 +157,7 @@ def feed_line(
 
 
 def _words(item: timeline_items.TimelineItem, names: tuple[str, str], people: Mapping[str, str]) -> tuple[str, ...]:
-    """Return the label of an action and its fields in words, or the reason of a round's end."""
+    """Return words for an item: for an action its label and its fields, for the end of a round the reason."""
     match item:
         case timeline_items.ActionItem():
             return label_of(item.action), *field_words(item.fields, names, people)

@@ -1,4 +1,4 @@
-"""Divide the life of a match into spans: creation, server, maps and callback."""
+"""Divide the life of a match into stages: creation, server, maps and callback."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from matchpod.service.reading.match_details import MatchDetail
 
 
 class LifeStage(msgspec.Struct, frozen=True, kw_only=True):
-    """One span of a match's life; `end_ms` is None until the span ends."""
+    """A stage in a match's life; `end_ms` is None until the stage ends."""
 
     name: str
     start_ms: int
@@ -48,7 +48,7 @@ def spans_of(match: MatchDetail) -> list[LifeStage]:
 
 
 def placed(spans: list[LifeStage], now_ms: int) -> list[tuple[LifeStage, float, float]]:
-    """Return the spans, each with its start and width on a scale from 0 to 100; an open span ends at `now_ms`."""
+    """Return each stage with its start and width on a scale from 0 to 100; an open stage ends at `now_ms`."""
     first = min(span.start_ms for span in spans)
     ends_ms = [now_ms if span.end_ms is None else span.end_ms for span in spans]
     scale = 100 / max(1, max(ends_ms) - first)

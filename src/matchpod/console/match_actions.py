@@ -1,8 +1,8 @@
-"""Define the buttons of a match's page: their texts, when each is allowed, and what it executes.
+"""Define the buttons on a match's page: their texts, when they are shown, and what they do.
 
-To add an action, add it to ACTIONS, and its notice to ACTION_NOTICES. The button then appears on the page of every
-match whose phase allows the action. The services record acts in the audit log; this module records only acts that
-reveal something.
+To add a button, add an action to ACTIONS, and its notice to ACTION_NOTICES. The button then appears on the page of each
+match whose phase allows the action. The services record actions in the audit log. This module records only actions that
+reveal a secret.
 """
 
 from __future__ import annotations
@@ -28,11 +28,11 @@ ACTION_NOTICES: Final[Mapping[str, str]] = {
     "ruling-withdrawn": "The ruling is withdrawn: what was played counts.",
     "overlay-ended": "The links to the overlay no longer work.",
 }
-"""The text shown on the page of a match after an action, by notice key."""
+"""Text that is shown on the match's page after an action, by notice key."""
 
 
 class Revealed(msgspec.Struct, frozen=True):
-    """A secret that is shown once, on the page that answers the action."""
+    """A secret that is shown once, on the page with the response to the action."""
 
     label: str
     text: str
@@ -42,7 +42,7 @@ class Revealed(msgspec.Struct, frozen=True):
 
 
 class MatchAction(msgspec.Struct, frozen=True, kw_only=True):
-    """One action; `what` describes its effect."""
+    """An action that a button executes; `what` describes its effect."""
 
     name: str
     title: str
@@ -50,22 +50,22 @@ class MatchAction(msgspec.Struct, frozen=True, kw_only=True):
     button: str
     kind: str = ""
     notice: str = ""
-    """The key of the notice after the action; empty if the action reveals a secret."""
+    """Key of the notice after the action; empty if the action reveals a secret."""
     who: Who = Who.REFEREE
     is_allowed: Callable[[MatchDetail], bool]
     perform: Callable[[Visit, MatchDetail], Awaitable[object]]
-    """Executes the action. Returns a `Revealed` secret, or any other value."""
+    """Executes the action. Returns `Revealed` if it reveals a secret; any other return value is ignored."""
 
 
 def allowed_actions(match: MatchDetail, principal: Principal) -> list[MatchAction]:
-    """Return the actions that the match allows and the principal may execute."""
+    """Return the actions that the match allows and that the principal may execute."""
     return [one for one in ACTIONS if one.is_allowed(match) and (one.who is Who.REFEREE or principal.may_create)]
 
 
 async def _reveal(visit: Visit, match: MatchDetail) -> Revealed:
     server = await visit.deps.services.matches.get(visit.principal, match.server_id)
     if server.rcon_password is None:
-        raise ServerNotRunningError("The RCON password is not available: the match has ended, or operators keep it.")
+        raise ServerNotRunningError("No RCON password is available: the match has ended, or only operators know it.")
     await visit.deps.audit.record(
         Action.PASSWORD_REVEALED,
         org_id=visit.user.org_id,

@@ -1,4 +1,4 @@
-"""Build the table of players of a map, for all teams together: presence and statistics."""
+"""Build the table of a map's players, grouped by team, with their presence and statistics."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ _NOBODY: Final = StoredPlayer()
 
 
 class Column(msgspec.Struct, frozen=True):
-    """A column with a number per player; `label` explains its title."""
+    """A column of the table, with a number per player; `label` explains `title`."""
 
     title: str
     label: str
@@ -29,9 +29,9 @@ class Column(msgspec.Struct, frozen=True):
     digits: int = 0
     mark: Callable[[StoredPlayer], str] = lambda _: ""
     is_live: bool = False
-    """True if the column is also shown while the map is played."""
+    """True if the column is also shown while the map is being played."""
     modes: tuple[MatchType, ...] = tuple(mode for mode in MatchType if mode is not MatchType.DEATHMATCH)
-    """The match types that have this column."""
+    """The match types for which the column is shown."""
 
     def text(self, player: StoredPlayer) -> str:
         value = self.value(player)
@@ -81,7 +81,7 @@ COLUMNS: Final = (
 
 
 class BoardPlayer(msgspec.Struct, frozen=True, kw_only=True):
-    """A row with a player; `state` and `since` are set for listed players while the match runs."""
+    """A row of the table; `state` and `since` are set for listed players while the match is running."""
 
     steam_id: str
     name: str
@@ -90,23 +90,23 @@ class BoardPlayer(msgspec.Struct, frozen=True, kw_only=True):
     since: str | None = None
     is_listed: bool = False
     role: str = ""
-    """The role of a listed person who does not play, in words."""
+    """Role, in words, of a listed person who does not play; empty for players."""
     has_won: bool = False
 
     @property
     def shown(self) -> str:
-        """The displayed name of the player, or else their id."""
+        """Displayed name of the player, or their id if the name is unknown."""
         return self.name or self.steam_id
 
     @property
     def profile(self) -> str:
-        """The URL of the player's Steam profile; empty if the id is not a Steam id."""
+        """URL of the player's Steam profile; empty if the id is not a SteamID."""
         is_id = len(self.steam_id) == len("76561197960265728") and self.steam_id.isascii() and self.steam_id.isdigit()
         return f"https://steamcommunity.com/profiles/{self.steam_id}" if is_id else ""
 
 
 class BoardTeam(msgspec.Struct, frozen=True, kw_only=True):
-    """The players of a team; `team` is None for the players of a match without teams."""
+    """The players of a team. In a match without teams, and for guests, `team` is None."""
 
     team: Team | None
     name: str
@@ -116,14 +116,14 @@ class BoardTeam(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class Board(msgspec.Struct, frozen=True, kw_only=True):
-    """A table of players: its columns and its teams."""
+    """A table of players: its column headings and its teams."""
 
     heads: tuple[tuple[str, str], ...]
     teams: tuple[BoardTeam, ...]
     is_live: bool = False
     """True if the table shows who is on the server."""
     is_known: bool = True
-    """False if it is unknown who is on the server."""
+    """False if the service does not know who is on the server."""
 
 
 def live_board(
@@ -136,9 +136,9 @@ def live_board(
     is_known: bool,
     guests: Sequence[Guest] = (),
 ) -> Board:
-    """Return the listed players with their statistics so far, other players with statistics, and the guests.
+    """Return the table for a map being played: listed players, other players who have statistics, and guests.
 
-    `side` is the side of team1.
+    `side` is the current side of team1.
     """
     columns = _columns(match_type, is_live=True)
     listed = {player.steam_id for player in roster} | {guest.steam_id for guest in guests}
@@ -169,7 +169,7 @@ def live_board(
 def final_board(
     players: Sequence[StoredPlayer], match_type: MatchType, names: Names, *, winner: str | None = None
 ) -> Board:
-    """Return the players of a finished map, most kills first; `winner` is a team, or the id of a player."""
+    """Return the table for a map that has ended, most kills first; `winner` is a team or the id of a player."""
     columns = _columns(match_type, is_live=False)
     teams = [(team, [player for player in players if player.team is team]) for team in (*Team, None)]
     has_teams = any(player.team for player in players)

@@ -1,4 +1,4 @@
-"""Write a list of matches as CSV. No cell can be evaluated as a formula by a spreadsheet."""
+"""Write a list of matches as CSV in which no cell can be a formula for a spreadsheet."""
 
 from __future__ import annotations
 
@@ -12,15 +12,17 @@ from matchpod.console.match_wording import standing
 from matchpod.service.reading.match_lists import MatchItem
 
 MARK: Final = "\ufeff"
-"""The byte order mark. Without it at the beginning, spreadsheets do not read the file as UTF-8."""
+"""Byte order mark at the beginning of the file. Without it, spreadsheets do not read the file as UTF-8."""
 
 _FORMULA: Final = ("=", "+", "-", "@", "\u2212")
-"""The first characters of texts that spreadsheets evaluate, including the minus sign of Unicode."""
+"""First characters of texts that spreadsheets evaluate as formulas, including the Unicode minus sign."""
 _BREAKS: Final = ("\t", "\r", "\n")
 _BLANK: Final = frozenset("\u115f\u1160\u2800\u3164\uffa0")
-"""Letters and a symbol that are drawn blank; other invisible characters are recognized by their category."""
+"""Four letters and a symbol that are displayed as blank. All other invisible characters are recognized by their
+category."""
 _INVISIBLE: Final = frozenset("CMZ")
-"""Controls and formats, marks, and separators: the first letters of their categories."""
+"""First letters of the Unicode categories of invisible characters: controls and formats (C), marks (M) and separators
+(Z)."""
 
 
 def maps_text(match: MatchItem) -> str:
@@ -51,11 +53,11 @@ COLUMNS: Final[Mapping[str, Callable[[MatchItem], str | int | None]]] = {
     "rulingReason": lambda match: None if match.ruling is None else match.ruling.reason,
     "labels": lambda match: "; ".join(f"{label.name}: {label.value}" for label in match.shown_labels),
 }
-"""The columns, each with the function that returns its value for a match."""
+"""The columns of the file, each with a function that returns the cell for a match."""
 
 
 def csv_heading() -> bytes:
-    """Return the header row of the CSV file, after a byte order mark."""
+    """Return the header row of the file, with the byte order mark before it."""
     return (MARK + _lines([list(COLUMNS)])).encode()
 
 
@@ -70,16 +72,17 @@ def _lines(rows: Iterable[Sequence[str]]) -> str:
 
 
 def safe_cell(value: str | int | None) -> str:
-    """Return the text of a cell, with an apostrophe before a text that a spreadsheet could evaluate.
+    """Return the text of a cell, with an apostrophe before it if a spreadsheet could evaluate it as a formula.
 
-    Spreadsheets skip spaces and invisible marks before a formula, and convert wide and small forms of its characters.
+    Spreadsheets skip spaces and invisible characters before a formula, and accept full-width and small forms of its
+    characters.
     """
     text = "" if value is None else str(value)
     return f"'{text}" if text.startswith(_BREAKS) or _first_visible(text).startswith(_FORMULA) else text
 
 
 def _first_visible(text: str) -> str:
-    """Return the first visible character, in its normalized form; empty if there is none."""
+    """Return the first visible character in its normalized form; empty if there is none."""
     for character in text:
         if unicodedata.category(character)[0] not in _INVISIBLE and character not in _BLANK:
             return unicodedata.normalize("NFKC", character)

@@ -1,7 +1,7 @@
-"""Define the form for a new match: its fields, derived from the request table, and their conversion to a request body.
+"""Define the form for a new match: its fields (from the request table), and their conversion to a request body.
 
-The form builds the body that a caller of the API would send, and the service validates the body. So there is one set of
-rules, and each fault that the service reports is shown beside its field.
+The form builds the same body that a caller of the API would send, and the service validates it. So the rules exist only
+once, and a fault that the service reports is shown next to its field.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ KNOWN_MAPS: Final = (
     "de_ancient", "de_anubis", "de_cache", "de_dust2", "de_inferno", "de_mirage", "de_nuke", "de_overpass", "de_train",
     "de_vertigo", "cs_italy", "cs_office",
 )  # fmt: skip
-"""Maps suggested while a name is typed. Any other map of the game or the workshop can be entered."""
+"""Map names that are suggested while the user types. Any other map of the game or the workshop can be entered too."""
 SCENARIO_CVAR: Final = "sim_scenario"
 
 _SETTINGS: Final = {field.name: field for field in table.SETTINGS}
@@ -37,13 +37,14 @@ _SHOWN: Final = {
     OnNoShow.CANCEL.value: "cancel the match",
     OnNoShow.FORFEIT.value: "the team that is complete wins",
 }
-"""Labels of choices, where a label differs from the value."""
+"""Labels of choices, by value, where the label differs from the value."""
 _YES_NO: Final = {"true": True, "false": False}
 _NESTED: Final = {
     table.OVERTIME.name: table.OVERTIME_RULES,
     table.MAPS_WON.name: tuple(table.MAPS_GIVEN.values()),
 }
-"""Objects whose fields are separate fields of the form, named after the object and the field."""
+"""Fields of a request that are objects, with their own fields. In the form, each of these is a separate field, named
+after the object and the field."""
 _ROSTER_HELP: Final = f"One or more players per line, as {FORMATS}. Names beside them are ignored."
 _FIRST_PLAYER: Final = 76561198000000001
 _TEAM_SIZE: Final = 5
@@ -51,7 +52,7 @@ _MAX_NUMBER_CHARS: Final = 20
 
 
 class FormField(msgspec.Struct, frozen=True, kw_only=True):
-    """One field of a form, with the rules of the request field. Each choice has a value and a text."""
+    """A field of the form, with the rules of the request field. Each choice is a value and its label."""
 
     name: str
     label: str
@@ -61,18 +62,18 @@ class FormField(msgspec.Struct, frozen=True, kw_only=True):
     is_number: bool = False
     is_optional: bool = False
     has_other: bool = False
-    """True if other values than the choices are allowed too."""
+    """True if values that are not among the choices can be entered."""
 
 
 class FormFaults(msgspec.Struct, frozen=True):
-    """The faults of a form: by field, in the order of the page, and general faults."""
+    """The faults of a form: those of single fields, in the order of the page, and general faults."""
 
     by_field: Mapping[str, list[str]] = {}
     general: tuple[str, ...] = ()
 
 
 def form_field(field: AnyField, *, name: str = "", label: str = "", help_text: str | None = None) -> FormField:
-    """Return a field of the form, by default with the name, label and meaning of the request field."""
+    """Return a field of the form. Name, label and help text are those of the request field, unless others are given."""
     schema = field.rule.schema
     values = msgspec.convert(schema.get("enum", ()), tuple[str, ...])
     return FormField(
@@ -124,7 +125,7 @@ def _number_field(field: AnyField, *, name: str = "") -> FormField:
 
 
 def _choice(field: AnyField, yes: str, no: str, *, name: str = "") -> FormField:
-    """Return a field for true or false."""
+    """Return a field with a choice between true and false."""
     return msgspec.structs.replace(form_field(field, name=name), choices=(("true", yes), ("false", no)))
 
 
@@ -151,14 +152,14 @@ MORE_FIELDS: Final = (
     "freezeTime", "maxRounds", "overtimeEnabled", "overtimeMaxRounds", "overtimeStartMoney", "customCvars",
     "callbackAuthToken", "labels",
 )  # fmt: skip
-"""Fields that are collapsed while all of them are empty."""
+"""Names of fields that are hidden in a collapsed section while all of them are empty."""
 
 
 # --- values -------------------------------------------------------------------------------------------------------
 
 
 def default_values(*, region: str, is_sandbox: bool, external_id: str, callback_url: str = "") -> dict[str, str]:
-    """Return the initial values: in a sandbox, two teams of invented players, so that the form can be sent at once."""
+    """Return the initial values: in a sandbox, with two teams of fictitious players, so that the form is complete."""
     values = dict.fromkeys(FIELDS, "")
     values |= {
         "region": region,
@@ -181,7 +182,7 @@ def given_values(form: Mapping[str, str]) -> dict[str, str]:
 
 
 def match_types_of(name: str) -> list[str]:
-    """Return the match types whose settings have this field."""
+    """Return the match types for which the settings have this field."""
     return [match_type.value for match_type in MatchType if _SETTINGS[name].is_for(match_type)]
 
 
@@ -189,7 +190,7 @@ def match_types_of(name: str) -> list[str]:
 
 
 def read_body(values: Mapping[str, str]) -> dict[str, object]:
-    """Return the body that a caller of the API would send, without empty fields and fields of other match types."""
+    """Return the request body for the form, without empty fields and fields of other match types."""
     body: dict[str, object] = {
         "region": values["region"],
         "gameType": GAME_TYPE,
@@ -249,7 +250,7 @@ def _labels(values: Mapping[str, str]) -> dict[str, str]:
 
 
 def _nested(values: Mapping[str, str], parent: AnyField, fields: Iterable[AnyField]) -> dict[str, object]:
-    """Return the fields of an object that are filled in."""
+    """Return those fields of an object that the user has filled in."""
     given = {field.name: values[_name(parent, field)].strip() for field in fields}
     return {name: _YES_NO.get(value, read_number(value)) for name, value in given.items() if value}
 
@@ -262,7 +263,7 @@ def _cvars(values: Mapping[str, str]) -> str:
 
 
 def read_number(text: str) -> int | float | str | None:
-    """Return a number; any other text is returned unchanged, so that the service reports its fault."""
+    """Convert text to a number. Return any other text unchanged, so that the service reports it as invalid."""
     if len(text) <= _MAX_NUMBER_CHARS and re.fullmatch(r"-?[0-9]+", text):
         return int(text)
     if len(text) <= _MAX_NUMBER_CHARS and re.fullmatch(r"-?[0-9]+[.,][0-9]+", text):
@@ -274,7 +275,7 @@ def read_number(text: str) -> int | float | str | None:
 
 
 def read_faults(values: Mapping[str, str], faults: Iterable[Fault]) -> FormFaults:
-    """Return the faults that the service reported, by form field."""
+    """Assign the faults that the service reported to the fields of the form."""
     by_field: dict[str, list[str]] = {}
     general = []
     for fault in faults:
@@ -287,7 +288,7 @@ def read_faults(values: Mapping[str, str], faults: Iterable[Fault]) -> FormFault
 
 
 def _place(values: Mapping[str, str], fault: Fault) -> tuple[str, str]:
-    """Return the form field of a fault, and its message with the labels of the form."""
+    """Return the form field of a fault, and the fault's message with field labels in place of paths."""
     match fault.path.parts:
         case ("gameSettings", "players", int()) | ("gameSettings", "teams", _, "players", int()):
             return _player_place(values, fault)
@@ -325,7 +326,7 @@ def _player_place(values: Mapping[str, str], fault: Fault) -> tuple[str, str]:
 
 
 def _listed_at(values: Mapping[str, str], path: FieldPath) -> tuple[str, ListedPlayer]:
-    """Return the form field that lists the player at this path of the body, and the player's line in this field."""
+    """Return the form field that lists the player at this path of the body, and the player's line in that field."""
     *_, team, _, at = path.parts
     name = f"{team}Players" if team in tuple(Team) else "players"
     return name, read_roster(values[name])[int(at)]

@@ -1,4 +1,4 @@
-"""Describe the settings that a match was created with, and build the form that creates the same match again."""
+"""Describe the settings that a match was created with, and build the form that creates another match like it."""
 
 from __future__ import annotations
 
@@ -19,51 +19,52 @@ from matchpod.service.reading.match_details import MatchDetail
 PASSWORD: Final = table.SERVER_PASSWORD.name
 TOKEN: Final = table.CALLBACK_AUTH_TOKEN.name
 WITHOUT: Final = "without-"
-"""Prefix of a checkbox name: if checked, the new match has no such secret, even if the first match had one."""
+"""Prefix of the name of a checkbox. If it is checked, the new match has no such secret, even if the original match had
+one."""
 _LABELS: Final = {field.name: field.label for field in table.SETTINGS if field.label}
 _ONLY_IN_JSON: Final = (table.TEAMS.name, table.CUSTOM_CVARS.name, table.LABELS.name)
-"""Settings that are shown elsewhere on the page, or have many lines."""
+"""Settings that are left out of the labeled values, because the page shows them elsewhere or they have many lines."""
 _WORDS: Final = {True: "yes", False: "no"}
-_MISSING: Final = "The first match had one, which is not kept. Type it again, or choose to do without."
+_MISSING: Final = "The original match had one, but it is not stored. Enter it again, or choose to do without."
 
 
 class Order(msgspec.Struct, frozen=True, kw_only=True):
-    """The settings of a match for display: as labeled values (`facts`), and in full as JSON."""
+    """The settings of a match for display: some as labeled values (`facts`), and all as JSON."""
 
     facts: tuple[tuple[str, str], ...]
     json: str
 
 
 class AgainForm(msgspec.Struct, frozen=True, kw_only=True):
-    """The form that creates the same match again: the secrets to enter again, and the faults of the entered secrets."""
+    """The form that creates the same match again: inputs for the secrets, and the faults of what was entered."""
 
     once: str
-    """The idempotency key of the form: submitted twice, the form creates one match."""
+    """Idempotency key of the form. If the form is submitted twice, only one match is created."""
     inputs: tuple[FormField, ...]
     had: frozenset[str]
-    """The names of the secrets that the first match had; other secrets may be entered too."""
+    """Names of the secrets that the original match had. Other secrets may be entered too."""
     faults: Mapping[str, str] = MappingProxyType({})
     general: tuple[str, ...] = ()
 
     @property
     def is_rejected(self) -> bool:
-        """True if the form was submitted and no match was created."""
+        """True if the form was submitted, but no match was created."""
         return bool(self.faults or self.general)
 
     @property
     def first_fault(self) -> str:
-        """The name of the first invalid input; empty if there is none."""
+        """Name of the first invalid input; empty if all are valid."""
         return next(iter(self.faults), "")
 
     @property
     def summary(self) -> list[tuple[str, str, str]]:
-        """The invalid inputs, each with its id, label and fault."""
+        """Id, label and fault of each invalid input."""
         labels = {one.name: one.label for one in self.inputs}
         return [(f"anew-{name}", labels[name], fault) for name, fault in self.faults.items()]
 
 
 def order_of(match: MatchDetail) -> Order:
-    """Return the settings of a match, without secrets."""
+    """Return the settings of a match for display, without secrets."""
     settings = settings_body(match.settings, match.marks.labels or {})
     shown = {name: value for name, value in settings.items() if name in _LABELS and name not in _ONLY_IN_JSON}
     return Order(
@@ -81,7 +82,7 @@ def _text(value: object) -> str:
 
 
 def again_form(match: MatchDetail, once: str) -> AgainForm:
-    """Return the empty form for a match that has ended."""
+    """Return the form for creating an ended match again, with nothing entered."""
     inputs = [form_field(table.SERVER_PASSWORD, help_text="")]
     if match.callback_url is not None:
         inputs.append(form_field(table.CALLBACK_AUTH_TOKEN, help_text=""))
@@ -89,7 +90,7 @@ def again_form(match: MatchDetail, once: str) -> AgainForm:
 
 
 def read_again(form: AgainForm, given: Mapping[str, str]) -> tuple[dict[str, str], AgainForm]:
-    """Return the entered secrets, and the form with a fault for each missing secret."""
+    """Return the secrets that were entered, and the form with a fault for each missing secret."""
     typed = {one.name: storable(given.get(one.name, "")) for one in form.inputs}
     missing = {
         name: _MISSING
@@ -100,7 +101,7 @@ def read_again(form: AgainForm, given: Mapping[str, str]) -> tuple[dict[str, str
 
 
 def again_body(match: MatchDetail, secrets: Mapping[str, str]) -> dict[str, object]:
-    """Return the body that creates the same match again: the same region, external id, callback and settings."""
+    """Return a request body with the match's region, external id, callback and settings, and the entered secrets."""
     settings = settings_body(match.settings, match.marks.labels or {})
     given = {
         table.REGION.name: match.region,
@@ -114,7 +115,7 @@ def again_body(match: MatchDetail, secrets: Mapping[str, str]) -> dict[str, obje
 
 
 def with_error(form: AgainForm, error: Exception) -> AgainForm:
-    """Return the form with the reason why the match was not created."""
+    """Return the form with the error that kept the match from being created."""
     if not isinstance(error, InvalidParamsError) or not error.faults:
         return msgspec.structs.replace(form, general=(str(error),))
     names = {one.name for one in form.inputs}

@@ -1,4 +1,4 @@
-"""Build the result of a match: the scoreboard and charts of a map, anti-cheat leads, and demos."""
+"""Build the result of a match for its page: scoreboard and charts of a map, anti-cheat leads, and demos."""
 
 from __future__ import annotations
 
@@ -41,20 +41,20 @@ class ShownMap(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class ShownDemo(msgspec.Struct, frozen=True, kw_only=True):
-    """A demo file; `title` names its map, `what` describes its state."""
+    """A demo file; `title` contains its map, `what` its state."""
 
     title: str
     file: DemoFile
     what: str
     address: str | None
-    """The URL path of the download; None if the demo cannot be downloaded."""
+    """URL path of the download; None if the file cannot be downloaded."""
 
 
 class MatchResult(msgspec.Struct, frozen=True, kw_only=True):
-    """The result of a match; while the match continues, only of the map that the user chose."""
+    """The result of a match. For a match in progress, it contains only a map that has ended and that the user chose."""
 
     shown: ShownMap | None
-    """None if no map was played."""
+    """The map whose result is shown; None if there is none."""
     demos: Sequence[ShownDemo] = ()
     detections: Sequence[StoredDetection] = ()
     presence: Markup = Markup()
@@ -64,7 +64,7 @@ _DETECTIONS: Final = StoredReader[tuple[StoredDetection, ...]](tuple[StoredDetec
 
 
 async def result_of(visit: Visit, match: MatchDetail, number: int) -> MatchResult:
-    """Return a map of an ended match, by its number, with the leads of all maps, and when players were present."""
+    """Return the result of an ended match: a map by its number, and the leads, demos and presence of all maps."""
     items = {played.id: await _items(visit, played.id) for played in match.maps if played.is_needed}
     started = [played for played in match.maps if played.started_at_ms is not None]
     details = [await visit.deps.services.history.map(visit.principal, played.id) for played in started]
@@ -87,7 +87,7 @@ async def result_of(visit: Visit, match: MatchDetail, number: int) -> MatchResul
 
 
 def _with_substitutes(listed: Sequence[RosterPlayer], details: Sequence[MapDetail]) -> list[RosterPlayer]:
-    """Return the players listed at creation, and players of the teams who played but were not listed then."""
+    """Return the players listed at creation, and the team members who played without being listed."""
     found = {player.steam_id: player for player in listed}
     for player in (player for detail in details for player in PLAYERS.read(detail.players)):
         if listed and player.team and player.steam_id not in found:
@@ -98,7 +98,7 @@ def _with_substitutes(listed: Sequence[RosterPlayer], details: Sequence[MapDetai
 async def map_result(
     visit: Visit, match: MatchDetail, played: MatchMap, items: list[TimelineItem] | None = None
 ) -> ShownMap:
-    """Return the scoreboard and the charts of a map; its timeline items are read unless they are given."""
+    """Return the scoreboard and the charts of a map. Its timeline items are read unless they are passed in."""
     history, principal, names = visit.deps.services.history, visit.principal, team_names(match)
     items = await _items(visit, played.id) if items is None else items
     detail = await history.map(principal, played.id)
@@ -110,7 +110,7 @@ async def map_result(
     charts = []
     for title, draw in _charts(rounds, detail, items, names):
         charts.append((title, draw()))
-        # each chart takes some milliseconds, so let other tasks (log posts, requests) run in between
+        # a chart takes some milliseconds: let other tasks (log posts, requests) run in between
         await asyncio.sleep(0)
     return ShownMap(
         detail=detail,

@@ -1,7 +1,7 @@
-"""Read matches from a pasted sheet: a row of headings, then a row per match. The headings are names of form fields.
+"""Read matches from a pasted sheet with a row of headings, and then a row per match. Headings are names of form fields.
 
-An empty cell gets the value that the form has for all matches. Each row is converted to the body that the form would
-send, and the service validates the body.
+For an empty cell, the value that the form has for all matches is used. Each row is converted to the request body that
+the form for a single match would send, and the service validates it.
 """
 
 from __future__ import annotations
@@ -23,12 +23,13 @@ from matchpod.core.requests import request_table as table
 from matchpod.core.requests.text_rules import nearest, printable
 
 MAX_ROWS: Final = 100
-"""Maximum number of matches in a sheet: a large first round of a tournament, created within seconds."""
+"""Maximum number of matches in a sheet. It is enough for the first round of a large tournament; creating them takes
+seconds."""
 COMMON_FIELDS: Final = (
     "region", "matchType", "seriesFormat", "map1", "callbackUrl", "callbackAuthToken", "joinSeconds", "onNoShow",
     "labels",
 )  # fmt: skip
-"""Fields that the form has for all matches; a row may override them."""
+"""Fields that the form has for all matches. A row can override their values."""
 EXAMPLE: Final = (
     "match\tteam1\tplayers1\tteam2\tplayers2\tlabel table\n"
     "cup-r1-m1\tNight Owls\t76561198000000001 76561198000000002\tBlue Foxes\t76561198000000006 76561198000000007\t1\n"
@@ -44,7 +45,7 @@ _ALIASES: Final = {
     "callback": "callbackUrl", "password": "serverPassword", "token": "callbackAuthToken", "cvars": "customCvars",
 }  # fmt: skip
 _LINES: Final = ("team1Players", "team2Players", "players", "customCvars", "labels")
-"""Fields with several lines: columns of the same field are joined."""
+"""Fields that may have several lines. If several columns belong to the same field, each adds a line."""
 
 
 def _plain(heading: str) -> str:
@@ -59,11 +60,11 @@ _COLUMNS: Final = (
 KNOWN_COLUMNS: Final = (
     "match", "team1", "players1", "team2", "players2", "map", "maps", "best of", "region", "label NAME",
 )  # fmt: skip
-"""The usual columns, which the page lists as help."""
+"""Headings of the usual columns, which the page lists as help."""
 
 
 class SheetRow(msgspec.Struct, frozen=True):
-    """A match of a sheet: its row number, and its form values."""
+    """A match in a sheet: the number of its row, and its form values."""
 
     number: int
     values: Mapping[str, str]
@@ -74,7 +75,7 @@ class SheetRow(msgspec.Struct, frozen=True):
 
 
 class Sheet(msgspec.Struct, frozen=True):
-    """The matches of a sheet, and the faults of the sheet as a whole and of its rows."""
+    """The matches in a sheet, and the faults of the whole sheet and of single rows."""
 
     rows: Sequence[SheetRow] = ()
     faults: Sequence[str] = ()
@@ -82,7 +83,7 @@ class Sheet(msgspec.Struct, frozen=True):
 
 
 def read_sheet(text: str, common: Mapping[str, str]) -> Sheet:
-    """Read a sheet; `common` has the values of empty cells."""
+    """Read a sheet; `common` contains the values for empty cells."""
     lines = _cells(text)
     if not lines:
         return Sheet(faults=("Paste a sheet: a row of headings, then a row for each match.",))
@@ -106,7 +107,7 @@ def read_sheet(text: str, common: Mapping[str, str]) -> Sheet:
 
 
 def row_keys(once: str, bodies: Sequence[bytes]) -> list[str]:
-    """Return an idempotency key for each body: the same key if the same form submits the body again."""
+    """Return an idempotency key per body. If the same form submits the same body again, the key is the same."""
     seen: Counter[str] = Counter()
     keys = []
     for body in bodies:
@@ -117,7 +118,7 @@ def row_keys(once: str, bodies: Sequence[bytes]) -> list[str]:
 
 
 def _cells(text: str) -> list[list[str]]:
-    """Return the cells of each line, separated by tabs (as copied from a spreadsheet), semicolons or commas."""
+    """Return the cells per line. The delimiter is the most frequent in the headings: tab, semicolon or comma."""
     text = text.strip("\r\n")
     if not text.strip():
         return []
@@ -128,7 +129,7 @@ def _cells(text: str) -> list[list[str]]:
 
 
 def _column(heading: str) -> str:
-    """Return the field of a column, `labels NAME` for a label, or an empty text."""
+    """Return the field for a heading, `labels NAME` for a label, or an empty text if the heading is unknown."""
     label = _LABEL.fullmatch(heading)
     if label and _plain(heading) != "labels":
         return f"labels {label[1].strip()}"
@@ -166,14 +167,14 @@ def _values(columns: Sequence[str], row: Sequence[str], common: Mapping[str, str
 
 
 def _series(cell: str) -> str:
-    """Return the format of a series; `3` and `best of 3` are bo3."""
+    """Return the series format that a text means: `3` and `best of 3` mean bo3."""
     digits = re.fullmatch(r"(?:best ?of ?|bo)?([0-9])", cell.strip(), re.IGNORECASE)
     found = f"bo{digits[1]}" if digits else cell
     return found if found in tuple(SeriesFormat) else cell
 
 
 def _repeated(rows: Sequence[SheetRow]) -> dict[int, Sequence[str]]:
-    """Return a fault for each row with the same external id as an earlier row."""
+    """Return a fault for each row that has the same external id as an earlier row."""
     first: dict[str, int] = {}
     label = match_form.FIELDS[table.EXTERNAL_MATCH_ID.name].label
     return {

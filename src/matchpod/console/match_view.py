@@ -1,4 +1,4 @@
-"""Render a match as HTML fragments, once per change for all its viewers."""
+"""Render a match as HTML fragments. After a change, each fragment is rendered once for all viewers of the match."""
 
 from __future__ import annotations
 
@@ -52,13 +52,13 @@ from matchpod.service.reading.match_lists import MatchMap
 PARTS: Final = "match_parts.html"
 ACTION_PARTS: Final = "action_parts.html"
 FEED, CHAT = LISTS = ("feed", "chat")
-"""The lists of lines on a page."""
+"""The lists of lines on the page."""
 MAX_LINES: Final = 300
-"""Maximum number of lines in each list; older lines are shown with their round."""
+"""Maximum number of lines in each list. Older lines are shown only when their round is opened."""
 UNKNOWN_SCORE: Final = "–", "–"
 PAGE: Final = 1_000
 TURN: Final = 20
-"""Number of lines rendered without a pause, which takes a few milliseconds."""
+"""Number of lines rendered before other tasks may run; it takes a few milliseconds."""
 
 ROUNDS: Final = StoredReader[tuple[StoredRound, ...]](tuple[StoredRound, ...])
 PLAYERS: Final = StoredReader[tuple[StoredPlayer, ...]](tuple[StoredPlayer, ...])
@@ -66,7 +66,7 @@ _OF_ROUNDS: Final = (MapLiveItem, RoundStartItem, RoundEndItem, SideSwapItem, Ro
 
 
 class MatchServices(msgspec.Struct, frozen=True, kw_only=True):
-    """The services that a match is read from."""
+    """The services from which a match is read."""
 
     details: MatchDetails
     matches: Matches
@@ -87,7 +87,7 @@ def match_services(deps: ConsoleDeps) -> MatchServices:
 
 
 class MatchScreen:
-    """The page of a match, as shown to all people with the same rights."""
+    """The page of a match, shared by all viewers with the same rights."""
 
     def __init__(self, services: MatchServices, principal: Principal, server_id: str) -> None:
         self._services = services
@@ -119,7 +119,7 @@ class MatchScreen:
 
     @property
     def match(self) -> MatchDetail:
-        """The match, as it was read last."""
+        """The match as of the last read."""
         if self._match is None:
             raise RuntimeError("the match was not read yet")
         return self._match
@@ -129,7 +129,7 @@ class MatchScreen:
         return bool(self._actions_view.items)
 
     def action_forms(self) -> tuple[ActionForm, ...]:
-        """The form of each action; empty for read-only users, and for a match whose state is unknown."""
+        """Return the form of each action; empty for users who may not act, and while the match's state is unknown."""
         if not self._principal.may_act:
             return ()
         people = _choices(self.match, self._roster(self.match))
@@ -141,7 +141,7 @@ class MatchScreen:
         return Markup(self._parts[name].decode())
 
     def lines_of_round(self, number: int, map_number: int) -> list[Markup]:
-        """The lines of a round of a map, oldest first."""
+        """Return the lines of a round of a map, oldest first."""
         shown = [item for item in self._items if item[0] == map_number and item[1].round_number == number]
         entries, _ = feed_entries(shown)
         names, people = team_names(self.match), self._names
@@ -163,7 +163,7 @@ class MatchScreen:
                 self._rounds, self._players = (), {}
             if new or self._match is None or self._map_id != map_id:
                 await self._read_numbers(new)
-        except BaseException:  # read these items again after the error, or they would be missing in the feed
+        except BaseException:  # after an error, read these items again, so that the feed does not lack them
             self._seqs, self._complete = before[:2]
             self._map_id = map_id
             del self._items[before[2] :]
@@ -188,7 +188,7 @@ class MatchScreen:
             self._who |= await services.details.actors(new)
 
     async def _read_items(self, match: MatchDetail) -> list[tuple[int, TimelineItem]]:
-        """Read the items that were added since the last time, of all maps that have begun."""
+        """Read the items that were added since the last call, of all maps that may have items."""
         new: list[tuple[int, TimelineItem]] = []
         begun = _last_begun(match)
         shown = current_map(match) or next(iter(match.maps), None)
@@ -216,7 +216,7 @@ class MatchScreen:
                 return items
 
     async def _read_numbers(self, new: list[tuple[int, TimelineItem]]) -> None:
-        """Read the rounds if a round began or ended, and the statistics if a player fought."""
+        """Read the rounds if an item changes them, and the statistics of the players."""
         if not self._map_id:
             return
         history = self._services.history
@@ -226,7 +226,7 @@ class MatchScreen:
         self._players = {player.steam_id: player for player in PLAYERS.read(detail.players)}
 
     def _render(self, match: MatchDetail) -> dict[str, bytes]:
-        """Return all fragments except the feed; fragments whose input has not changed are not rendered again."""
+        """Return all fragments except the lists. A fragment is rendered again only if its input has changed."""
         progress, is_scored = match.progress, _has_rounds(match)
         shown = match if progress is None else replace(match, progress=replace(progress, heard_ms=None))
         heard_ms = None if progress is None or progress.heard_ms is None else progress.heard_ms // 1000 * 1000
@@ -237,7 +237,7 @@ class MatchScreen:
             "announced": self._part("announced", announced(match.attention)),
             "reasons": self._part("reasons", match.attention),
             "heading": self._part("heading", replace(shown, attention=()), team_names(match), shown_scores(match)),
-            "leads": self._part("leads", () if match.has_ended else self._leads),  # then the result has them
+            "leads": self._part("leads", () if match.has_ended else self._leads),  # after the end, the result has them
             "tabs": self._part("tabs", match.server_id, match.maps, self.map_number, match.has_ended, is_scored),
             "heard": self._part("heard", heard_ms),
             "strip": self._strip(match) if is_scored else b'<i id="strip"></i>',
@@ -250,7 +250,7 @@ class MatchScreen:
         }
 
     def _part(self, name: str, *values: object) -> bytes:
-        """Return a fragment; the same one if its values are the same as before."""
+        """Return a fragment. If its values have not changed, return the same object as before."""
         return self._unless_same(name, values, lambda: fragment(PARTS, name, *values))
 
     def _strip(self, match: MatchDetail) -> bytes:
@@ -266,7 +266,7 @@ class MatchScreen:
         return self._unless_same("strip", values, draw)
 
     def _lifecycle(self, spans: list[LifeStage]) -> bytes:
-        """Return the spans. The open span is redrawn when another span changes; its duration runs in the browser."""
+        """Render the stages of the match's life. A script in the browser updates the duration of the open stage."""
         now_ms = self._services.now_ms()
         return self._unless_same("lifecycle", spans, lambda: fragment(PARTS, "lifecycle", placed(spans, now_ms)))
 
@@ -287,7 +287,7 @@ class MatchScreen:
         return self._principal.may_act and any(one.possible for one in possible if one.type is ActionType.SAY)
 
     def _row_actions(self) -> tuple[ActionType, ...]:
-        """The currently possible actions on a player who is chosen in the table."""
+        """The actions that are possible now on a player who is chosen in the table."""
         if not self._principal.may_act:
             return ()
         return tuple(one.type for one in self._actions_view.possible if one.possible and one.type in OF_A_ROW)
@@ -324,7 +324,7 @@ class MatchScreen:
 
     @property
     def _names(self) -> dict[str, str]:
-        """The names of players by id."""
+        """Player names by player id."""
         return {one.steam_id: one.name for one in self._players.values()}
 
     def _roster(self, match: MatchDetail) -> list[RosterPlayer]:
@@ -342,7 +342,7 @@ class MatchScreen:
         return b'<ol id="%s" class="feed">%s</ol>' % (name.encode(), lines)
 
     async def _draw_lines(self, items: list[tuple[int, TimelineItem]]) -> bytes:
-        """Add new items to their lists; return the changed fragments."""
+        """Add the lines of new items to the lists; return the changed fragments."""
         entries, assisted = feed_entries(items, self._entries)
         self._entries = [*self._entries, *entries][-MAX_APART:]
         changed = [swapped(line) for entry in assisted if (line := self._redraw(entry))]
@@ -352,7 +352,7 @@ class MatchScreen:
             for entry in new:
                 lines.append(self._line(entry))
                 if len(lines) % TURN == 0:
-                    await asyncio.sleep(0)  # let other tasks (log posts, requests) run in between
+                    await asyncio.sleep(0)  # let other tasks (log posts, requests) run
             self._lines[name].extend((entry.id, line) for entry, line in zip(new, lines, strict=True))
             if lines:
                 changed.append(added(b"".join(reversed(lines)), to=name, is_first=True))
@@ -362,7 +362,7 @@ class MatchScreen:
         return feed_line(entry, team_names(self.match), self._names, has_rounds=_has_rounds(self.match))
 
     def _redraw(self, entry: FeedEntry) -> bytes | None:
-        """Render a line of the feed again; None if the line is no longer shown."""
+        """Render the line of an entry again, and return it; None if the feed no longer contains the line."""
         lines = self._lines[FEED]
         self._entries = [entry if one.id == entry.id else one for one in self._entries]
         for at in range(len(lines) - 1, -1, -1):
@@ -373,9 +373,9 @@ class MatchScreen:
 
 
 def connect_line(server: ServerView) -> str | None:
-    """Return the console command with which players connect, as far as the API returns it to the same key.
+    """Return the console command with which players connect, or None; the server is read with the viewer's rights.
 
-    Keys that cannot create matches get the address without the password of the match.
+    Viewers who may not create matches get the address without the password of the match.
     """
     if isinstance(server.connect, str):
         return server.connect
@@ -390,7 +390,7 @@ def team_names(match: MatchDetail) -> tuple[str, str]:
 
 
 def _choices(match: MatchDetail, roster: list[RosterPlayer]) -> Choices:
-    """Return the listed people as choices: players with their team and whether they are on the server, then guests."""
+    """Return choices of listed people: players (with their team, and whether they are away), then guests."""
     names = dict(zip(Team, team_names(match), strict=True))
     found = []
     for player in roster:
@@ -404,12 +404,12 @@ def _choices(match: MatchDetail, roster: list[RosterPlayer]) -> Choices:
 
 
 def _has_rounds(match: MatchDetail) -> bool:
-    """Return whether a match has rounds and scores: a deathmatch is one long round."""
+    """True if the match has rounds and scores. A deathmatch has neither: it is one long round."""
     return match.settings.match_type is not MatchType.DEATHMATCH
 
 
 def score_of(match: MatchDetail) -> tuple[int | str, int | str]:
-    """Return the score to show: of the current map while a map is played, else of the series or its only map."""
+    """Return the score to show: that of the map being played, or else that of the series or of its only map."""
     played = [played_map for played_map in match.maps if played_map.started_at_ms is not None]
     if not played or match.settings.match_type is MatchType.DEATHMATCH:
         return UNKNOWN_SCORE
@@ -422,7 +422,7 @@ def score_of(match: MatchDetail) -> tuple[int | str, int | str]:
 
 
 def shown_scores(match: MatchDetail) -> tuple[tuple[str, tuple[int | str, int | str]], ...]:
-    """Return the scores in the heading, each with its label: the score of the series, and of the map that is played."""
+    """Return the scores in the heading, each with its label: that of the series, and that of the map being played."""
     if match.settings.series_format.length == 1 or match.settings.match_type is MatchType.DEATHMATCH:
         return (("", score_of(match)),)
     series = "maps", match.maps_won
@@ -432,7 +432,7 @@ def shown_scores(match: MatchDetail) -> tuple[tuple[str, tuple[int | str, int | 
 
 
 def current_map(match: MatchDetail) -> MatchMap | None:
-    """Return the map that is loaded or loading; without a server, the last map that began, or None."""
+    """Return the map that is loaded or being loaded. Without a server, return the last map that began, or None."""
     if match.progress is not None:
         return next((played for played in match.maps if played.map_number == match.progress.map_number), None)
     return _last_begun(match)
@@ -444,13 +444,13 @@ def _last_begun(match: MatchDetail) -> MatchMap | None:
 
 
 def _readable(match: MatchDetail) -> list[MatchMap]:
-    """Return the maps that may have items: maps that began, and the next map, which players join before it begins."""
+    """Return the maps that may have items: those that began, and the next, which players join before it begins."""
     number = 1 if match.progress is None else match.progress.map_number
     return [played for played in match.maps if played.started_at_ms is not None or played.map_number <= number]
 
 
 def _with_names(roster: tuple[RosterPlayer, ...], known: dict[str, StoredPlayer]) -> list[RosterPlayer]:
-    """Return the roster with the names of players whose presence is no longer known."""
+    """Return the roster, with names from the statistics for players without a name."""
     return [
         player if player.name or player.steam_id not in known else replace(player, name=known[player.steam_id].name)
         for player in roster

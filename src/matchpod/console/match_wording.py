@@ -1,4 +1,4 @@
-"""Describe the state of a match, or how it ended, in words."""
+"""Describe in words the state of a match, or how it ended."""
 
 from __future__ import annotations
 
@@ -62,7 +62,7 @@ _ALL_HERE: Final[Mapping[WaitingFor | None, str]] = {
 
 
 def match_name(match: MatchHead | CallbackItem) -> str:
-    """Return the displayed name of a match: its external id if this has a visible character, or else its server id."""
+    """Return the displayed name of a match: its external id; its server id if that has no visible character."""
     given = match.external_match_id
     return given if given is not None and has_visible(given) else match.server_id
 
@@ -81,7 +81,7 @@ def waiting_words(progress: MatchProgress, is_followed: bool = True) -> str:
 
 
 def announced(attention: Sequence[Attention]) -> str:
-    """Return reasons for attention as screen readers read them: without the words before a running counter."""
+    """Return the reasons for attention for screen readers, without the words that introduce a running counter."""
     texts = [reason.text.removesuffix(",").removesuffix(" for").removesuffix(", time left") for reason in attention]
     return "; ".join(texts)
 
@@ -99,7 +99,7 @@ def standing(match: MatchItem) -> str:
 
 
 def finished_words(match: MatchItem | MatchDetail, team1: str, team2: str) -> str:
-    """Return how a match that was not canceled has ended."""
+    """Return, for a match that was not canceled, how it ended."""
     match match.winner:
         case None:
             player = None if match.deathmatch_winner is None else match.deathmatch_winner.name
@@ -112,7 +112,7 @@ def finished_words(match: MatchItem | MatchDetail, team1: str, team2: str) -> st
 
 
 def tone(match: MatchItem) -> str:
-    """Return the style of the words: `good`, `bad`, or empty."""
+    """Return the style for the words about a match: `good`, `bad`, or empty for neither."""
     if match.status is ServerStatus.FAILED:
         return "bad"
     return "good" if match.status is ServerStatus.RUNNING else ""
@@ -144,4 +144,4 @@ DEMO_REASONS: Final[Mapping[MissingReason, str]] = {
     MissingReason.STORAGE_FAILED: "the storage failed",
     MissingReason.DELETED: "deleted after its retention",
 }
-"""Why a demo is missing, in words."""
+"""Reasons why a demo is missing, in words."""

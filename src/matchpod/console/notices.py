@@ -1,8 +1,8 @@
-"""Show a notice once on the page after a form, passed on in a cookie.
+"""Show a notice once, on the page that follows a submitted form. A cookie passes it on.
 
-The cookie has the key of a notice, a number and the path of the page. The text of a cookie is never shown. Only that
-page shows the notice and deletes the cookie, so neither a reload nor a copied address shows it again. Each page knows
-the keys in NOTICES; the page of a match also knows the keys of its actions.
+The cookie contains the key of the notice, a number and the path of the page, but no text. Only that page shows the
+notice and deletes the cookie. So the notice does not appear again after a reload or in a copied URL. All pages know the
+keys in NOTICES; the page of a match also knows the keys of its actions.
 """
 
 from __future__ import annotations
@@ -18,14 +18,14 @@ from matchpod.web.endpoint import Call
 from matchpod.web.http.responses import Header
 
 ACKNOWLEDGED: Final = "acknowledged"
-"""The number of this notice is the time of the acknowledgement, with which it can be undone; 0 if it cannot be
-undone."""
+"""Key of the notice after an acknowledgement. Its number is the time of the acknowledgement, by which it can be undone,
+or 0 if it cannot be undone."""
 
 NOTICES: Final = {
     ACKNOWLEDGED: "Acknowledged. It is gone from the wall of everyone in your organization.",
     "acknowledgement-undone": "It is back on the wall of everyone in your organization.",
-    "claimed": "Everyone in your organization sees who is on it.",
-    "claim-released": "Released. It needs a person again.",
+    "claimed": "Claimed. Everyone in your organization sees who takes care of the match.",
+    "claim-released": "The claim was released. The match can be claimed again.",
     "redelivered": "The callback is being sent again.",
     "webhook-changed": "The webhook was changed.",
     "webhook-deleted": "The webhook was deleted.",
@@ -33,7 +33,7 @@ NOTICES: Final = {
     "webhook-off": "The webhook is off.",
     "webhook-tested": "The test is being sent. Load the page again to see the answer.",
     "delivery-redelivered": "The delivery is being sent again.",
-    "deliveries-sent": "What was given up is being sent again.",
+    "deliveries-sent": "The given-up deliveries are being sent again.",
     "no-deliveries-sent": "No delivery was given up since that time, so none was sent.",
     "none-sent": "No callback was given up since that time, so none was sent.",
     "sent": "{callbacks} being sent again. None remains.",
@@ -55,16 +55,16 @@ NOTICES: Final = {
     "region-on": "The region accepts new matches.",
     "region-off": "The region accepts no new matches. Running matches go on.",
 }
-"""The texts by the key in the cookie."""
+"""Texts of the notices, by key."""
 MAX_AGE_S: Final = 60
-"""Lifetime of the cookie, far longer than a browser needs to open the next page."""
+"""Lifetime of the cookie in seconds. A browser opens the next page much sooner."""
 NAME: Final = "matchpod-notice"
 
 _VALUE: Final = re.compile(r"(?P<word>[a-z-]+)\.(?P<number>[0-9]{1,15})@(?P<path>/[!-~]*)")
 
 
 class Notice(msgspec.Struct, frozen=True):
-    """The text for a page, and the header that deletes the cookie."""
+    """The text of a notice, and the header that deletes the cookie."""
 
     text: str = ""
     headers: tuple[Header, ...] = ()
@@ -73,12 +73,12 @@ class Notice(msgspec.Struct, frozen=True):
 
 
 def notice_header(origins: OriginRules, path: str, word: str, number: int = 0) -> Header:
-    """Return the header that makes the page at this path show a notice."""
+    """Return the header (a cookie) that makes the page at this path show a notice once."""
     return _header(origins, f"{word}.{number}@{path.partition('?')[0]}", max_age_s=MAX_AGE_S)
 
 
 def read_notice(origins: OriginRules, call: Call, texts: Mapping[str, str] = NOTICES) -> Notice:
-    """Return the notice for the page that is requested, one of these texts; empty if there is none."""
+    """Return the notice for the requested page, if its key is in `texts`; otherwise an empty notice."""
     found = _VALUE.fullmatch(origins.cookie_value(call, _name(origins)))
     if found is None or found["path"] != call.scope["path"] or found["word"] not in texts:
         return Notice()

@@ -1,8 +1,8 @@
-"""Decide whether a request may reach the console: by its host, its origin and its cookie.
+"""Decide whether a request may access the console, by its host, its origin and its cookie.
 
-Pages of other sites must not act in the name of a logged-in user. Browsers say where a request comes from
-(`Sec-Fetch-Site`, or `Origin` in old ones), so no form needs a token. The host is checked because a foreign name may
-resolve to our address: a page loaded under it would share its origin with us.
+Pages of other sites must not act on behalf of a logged-in user. Browsers send the origin of a request
+(`Sec-Fetch-Site`; old browsers only `Origin`), so forms need no token. The host is checked because a foreign host name
+may resolve to our address. Then a page of that host would have the same origin as our pages.
 """
 
 from __future__ import annotations
@@ -19,13 +19,13 @@ from matchpod.web.endpoint import Call
 from matchpod.web.http.responses import Header
 
 SECURE_NAME = "__Host-matchpod"
-"""The cookie name over HTTPS. Because of the prefix, browsers accept it only over HTTPS, from the host itself, for all
-paths."""
+"""Name of the cookie over HTTPS. With this prefix, browsers accept the cookie only if it was set over HTTPS by the host
+itself, for all paths."""
 PLAIN_NAME = "matchpod"
 SAFE_METHODS = ("GET", "HEAD")
 
 _HOST: Final = re.compile(r"(?:\[(?P<ipv6>[0-9A-Fa-f:.]+)\]|(?P<name>[A-Za-z0-9._-]+))(?::[0-9]{1,5})?")
-"""A host with or without a port, without any other part of a URL."""
+"""Matches a host with an optional port, and nothing else."""
 
 
 class OriginRules(msgspec.Struct, frozen=True):
@@ -43,7 +43,7 @@ class OriginRules(msgspec.Struct, frozen=True):
         return SECURE_NAME if self.is_secure else PLAIN_NAME
 
     def cookie_header(self, value: str, *, max_age_s: int) -> Header:
-        """Return the header that sets the cookie of a session; an age of 0 deletes it."""
+        """Return the header that sets the session cookie. With an age of 0, it deletes the cookie."""
         return self.header_of(self.cookie_name, value, max_age_s=max_age_s, path="/", same_site="Lax")
 
     def header_of(self, name: str, value: str, *, max_age_s: int, path: str, same_site: str) -> Header:
@@ -53,13 +53,13 @@ class OriginRules(msgspec.Struct, frozen=True):
         return b"set-cookie", "; ".join(parts).encode()
 
     def read_cookie(self, call: Call) -> str:
-        """Return the value of the cookie; empty if there is none."""
+        """Return the value of the session cookie; empty if the request has none."""
         return self.cookie_value(call, self.cookie_name)
 
     def cookie_value(self, call: Call, cookie_name: str) -> str:
-        """Return the value of any of our cookies; empty if there is none.
+        """Return the value of the cookie with this name; empty if the request has none.
 
-        Browsers also send the cookies of other programs on the same host, with any text in them.
+        Browsers also send the cookies of other programs on the same host. They may contain any text.
         """
         prefix = f"{cookie_name}="
         for name, value in call.scope["headers"]:
@@ -71,7 +71,7 @@ class OriginRules(msgspec.Struct, frozen=True):
         return ""
 
     def check(self, call: Call) -> None:
-        """Raise ForbiddenError unless the request was sent to our host, by one of our pages or directly by the user."""
+        """Raise ForbiddenError unless the request was sent to our host, by one of our pages or by the user directly."""
         if not self.is_own_host(call):
             hint = "If people use another address, set MATCHPOD_PUBLIC_URL to it."
             raise ForbiddenError(f"The console is served at {self.public_url}/console. {hint}")
@@ -79,12 +79,12 @@ class OriginRules(msgspec.Struct, frozen=True):
             raise ForbiddenError("This request came from another site, so nothing was done.")
 
     def is_own_host(self, call: Call) -> bool:
-        """True if the request was sent to the public host, or to this machine by a name that is always its own."""
+        """True if the request was sent to the host of the public URL, or to a loopback name or address."""
         host = _host_of(call.header(b"host") or "")
         return host is not None and (host == urlsplit(self.public_url).hostname or is_loopback(host))
 
     def is_own_origin(self, call: Call) -> bool:
-        """True if the request was sent by our pages or directly by the user. Always True for safe methods."""
+        """True if one of our pages or the user directly sent the request. Always True for safe (reading) methods."""
         if call.scope["method"] in SAFE_METHODS:
             return True
         site = call.header(b"sec-fetch-site")

@@ -1,4 +1,4 @@
-"""Render the overlay of a match for a video stream: team names, score and rounds, without controls."""
+"""Render the overlay of a match for a video stream: team names, score and rounds; it has no controls."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ class OverlayView:
 
     @property
     def part(self) -> Markup:
-        """The rendered score."""
+        """The overlay as last rendered."""
         return Markup(self._board.decode())
 
     async def changes(self) -> bytes:

@@ -1,10 +1,10 @@
-"""Send changed fragments of pages to all their viewers.
+"""Send changed fragments of pages to all viewers of these pages.
 
-A subject is the content of a page: the wall of an organization, or a match. While a subject has viewers, it is read
-once per second, and what has changed is rendered once for all viewers. A viewer is the stream of a browser and follows
-the subjects of all its pages. A viewer that reconnects gets the missed changes, or all fragments if the changes are no
-longer stored. Events have the name of their subject and the position after them. A `time` event has the time of the
-service and the names of subjects that could not be read lately.
+A subject is what a page shows: the wall of an organization, or a match. While a subject has viewers, it is read once
+per second, and its changes are rendered once for all viewers. A viewer is the stream of one browser; it follows the
+subjects of all pages that are open there. A viewer that reconnects gets the changes that it missed, or all fragments if
+those changes are no longer stored. An event has the name of its subject, and as its id the position that follows it. A
+`time` event has the time of the service, and the names of subjects that could not be read for a while.
 """
 
 from __future__ import annotations
@@ -23,38 +23,39 @@ from matchpod.service.streams.readers import OpenReaders, StreamReader
 
 MAX_VIEWERS: Final = 5_000
 MAX_OF_OWNER: Final = 500
-"""Maximum number of streams per organization, and per overlay of a match."""
+"""Maximum number of streams per owner: an organization, or the overlay of a match."""
 
 _log = logging.getLogger(__name__)
 
 
 class Pace(msgspec.Struct, frozen=True, kw_only=True):
-    """How often subjects are read, and how long they are kept; times in seconds."""
+    """How often subjects are read, and how long they are kept without viewers. Times are in seconds."""
 
     tick_s: float = 1.0
     beat_s: float = 5.0
-    """Interval of `time` events. After three missed events, a page reports that it is not up to date."""
+    """Interval at which `time` events are sent. If three of them are missed, a page reports that it is out of date."""
     kept: int = 60
-    """Number of changes stored for viewers that reconnect: about a minute."""
+    """Number of changes stored per subject for viewers that reconnect: about one minute."""
     idle_ticks: int = 15
-    """How long a subject without viewers is kept, because pages are reloaded and browsers reconnect."""
+    """Number of ticks for which a subject without viewers is kept, because pages are reloaded and browsers
+    reconnect."""
 
 
 DEFAULT_PACE: Final = Pace()
 
 
 class PageSubject(Protocol):
-    """What a page shows."""
+    """The content of a page, rendered as fragments."""
 
     async def changes(self) -> bytes:
-        """Read the subject again; return the fragments that have changed since, to be swapped in by their ids."""
+        """Read the subject again; return the fragments that changed since the last call. Pages swap them in by id."""
 
     def everything(self) -> bytes:
-        """Return all current fragments, to be swapped in by their ids."""
+        """Return all current fragments. Pages swap them in by id."""
 
 
 def swapped(fragment: bytes) -> bytes:
-    """Return a fragment that changes the element with the same id; the id must be its first attribute."""
+    """Mark a fragment to replace the content of the element with the same id. The id must be its first attribute."""
     start = fragment.index(b' id="')
     return fragment[:start] + b' data-swap="content"' + fragment[start:]
 
@@ -64,24 +65,24 @@ def removed(element_id: str) -> bytes:
 
 
 def inserted(fragment: bytes, *, before: str) -> bytes:
-    """Return a fragment that is inserted before an element; an existing element with its id is moved."""
+    """Mark a fragment to be inserted before an element; an existing element with its id is moved there."""
     return b'<div data-swap="before" data-target="%s">%s</div>' % (before.encode(), fragment)
 
 
 def added(fragments: bytes, *, to: str, is_first: bool = False) -> bytes:
-    """Return fragments that are added to an element, at its beginning or its end; those that exist are moved."""
+    """Mark fragments to be added as the first or last children of an element; existing elements are moved."""
     how = b"first" if is_first else b"last"
     return b'<div data-swap="%s" data-target="%s">%s</div>' % (how, to.encode(), fragments)
 
 
 def frame(name: str, position: str, content: bytes) -> bytes:
-    """Return the event of a subject."""
+    """Return the event with the changes of a subject."""
     lines = b"".join(b"data: " + line + b"\n" for line in content.splitlines() if line)
     return b"event: %s\nid: %s\n%s\n" % (name.encode(), position.encode(), lines)
 
 
 class Viewer(StreamReader):
-    """The stream of a browser."""
+    """The stream of one browser."""
 
     def __init__(
         self, broadcasts: Broadcasts, owner: str, positions: Mapping[Broadcast, str], gone: Sequence[str]
@@ -95,7 +96,7 @@ class Viewer(StreamReader):
             broadcast.viewers.add(self)
 
     async def next(self, within_s: float) -> bytes | None:
-        """The next events; empty if there are none within `within_s`, None once the stream is closed."""
+        """Wait up to `within_s` for events, and return them, or empty bytes; None once the stream is closed."""
         loop = asyncio.get_running_loop()
         deadline = loop.time() + within_s
         while not self.is_closed:
@@ -106,7 +107,7 @@ class Viewer(StreamReader):
         return None
 
     def tell_time(self) -> None:
-        """Send a `time` event now, because a subject that could not be read is up to date again."""
+        """Send a `time` event now: a subject that could not be read is up to date again."""
         self._beats_at = 0.0
         self.wake()
 
@@ -129,7 +130,7 @@ class Viewer(StreamReader):
 
 
 class Broadcast:
-    """A subject and its viewers."""
+    """A subject (the content of a page) with its viewers and its latest changes."""
 
     def __init__(self, broadcasts: Broadcasts, name: str, key: str, subject: PageSubject) -> None:
         self._broadcasts = broadcasts
@@ -147,17 +148,17 @@ class Broadcast:
 
     @property
     def position(self) -> str:
-        """The position of a page that shows the current state of the subject."""
+        """The position of a page with the current state of the subject."""
         return f"{self._boot}.{self._number}"
 
     def number_of(self, position: str) -> int | None:
-        """The number in a position; None if it is of an earlier broadcast: send all fragments."""
+        """Return the number in a position; None if it is of an earlier broadcast, so all fragments have to be sent."""
         boot, _, number = position.partition(".")
         is_known = boot == self._boot and number.isascii() and number.isdecimal() and len(number) < 16
         return int(number) if is_known else None
 
     def after(self, number: int | None) -> tuple[bytes, int]:
-        """The frames after a number, and the new number."""
+        """Return the events after a number, and the number of the last of them."""
         if number == self._number:
             return b"", number
         oldest = self._kept[0][0] if self._kept else self._number + 1
@@ -168,7 +169,7 @@ class Broadcast:
         return b"".join(change for kept, change in self._kept if kept > number), self._number
 
     async def ready(self) -> None:
-        """Start to read the subject every second, unless that has begun already; wait for the first read."""
+        """Wait until the subject was read for the first time, and start the task that reads it every second."""
         if self._read_at is None:
             async with self._reading:
                 if self._read_at is None:
@@ -178,7 +179,7 @@ class Broadcast:
             self._task = asyncio.create_task(self._run(), name=f"broadcast {self.key}")
 
     async def refresh(self) -> None:
-        """Read the subject now, because an action has just changed it, and send what has changed."""
+        """Read the subject immediately, because an action has just changed it, and send its changes."""
         async with self._reading:
             changed = await self.subject.changes()
             now_s = asyncio.get_running_loop().time()
@@ -190,7 +191,7 @@ class Broadcast:
                     viewer.tell_time()
 
     def is_current(self, now_s: float) -> bool:
-        """False if the subject could not be read for a while, so that pages are outdated."""
+        """False if the last successful read was too long ago, so that pages are out of date."""
         return self._read_at is not None and now_s - self._read_at <= self._broadcasts.pace.beat_s
 
     def stop(self) -> None:
@@ -199,15 +200,15 @@ class Broadcast:
 
     async def _run(self) -> None:
         idle, pace = 0, self._broadcasts.pace
-        while idle < pace.idle_ticks or self.viewers:  # a viewer may have connected during the last read
+        while idle < pace.idle_ticks or self.viewers:  # viewers may have connected during the last read
             await asyncio.sleep(pace.tick_s)
             idle = 0 if self.viewers else idle + 1
             try:
                 await self.refresh()
-            except MatchpodError as exc:  # for example, the database is unavailable; the next tick retries
-                _log.debug("page not updated", extra={"page": self.key, "reason": str(exc)})
+            except MatchpodError as exc:  # for example, the database is unavailable; the next tick reads again
+                _log.debug("page update failed", extra={"page": self.key, "reason": str(exc)})
             except Exception:  # noqa: BLE001 - otherwise its viewers would wait forever
-                _log.exception("page not updated", extra={"page": self.key})
+                _log.exception("page update failed", extra={"page": self.key})
         self._broadcasts.remove(self)
 
     def _publish(self, changed: bytes) -> None:
@@ -219,7 +220,7 @@ class Broadcast:
 
 
 class Broadcasts:
-    """All subjects that are being viewed."""
+    """All subjects that have viewers."""
 
     def __init__(self, now_ms: Callable[[], int], pace: Pace = DEFAULT_PACE) -> None:
         self.now_ms = now_ms
@@ -228,7 +229,7 @@ class Broadcasts:
         self._broadcasts: dict[str, Broadcast] = {}
 
     async def find(self, name: str, owner: str, create: Callable[[], PageSubject]) -> Broadcast:
-        """Return the broadcast of a subject, which is up to date within a second; start it if there is none.
+        """Return the broadcast of a subject, which is at most a second old; start a broadcast if there is none.
 
         Subjects of different owners may have the same name.
         """
@@ -245,34 +246,34 @@ class Broadcasts:
                 raise
             if self._broadcasts.get(key) is broadcast:
                 return broadcast
-            broadcast.stop()  # it was removed meanwhile, because another request could not read it
+            broadcast.stop()  # another request has removed it, because it could not read the subject
 
     async def refresh(self, owner: str, kinds: Collection[str]) -> None:
-        """Read the subjects of an owner whose names begin with one of these words now."""
+        """Read those subjects of an owner immediately whose name begins with one of these kinds."""
         ours = [one for key, one in self._broadcasts.items() if key.endswith(f" of {owner}")]
         for broadcast in ours:
             if broadcast.name.partition("/")[0] in kinds:
                 await broadcast.refresh()
 
     def view(self, owner: str, positions: Mapping[Broadcast, str], gone: Sequence[str] = ()) -> Viewer:
-        """Return a viewer that gets the changes after these positions, and the names of subjects that are gone."""
+        """Return a viewer that gets the changes after these positions, and the names of subjects that are `gone`."""
         self.readers.check(owner)
         viewer = Viewer(self, owner, positions, gone)
         self.readers.add(viewer)
         return viewer
 
     def remove(self, broadcast: Broadcast) -> None:
-        """Stop reading a subject, and forget it."""
+        """Stop reading a subject, and remove its broadcast."""
         if self._broadcasts.get(broadcast.key) is broadcast:
             del self._broadcasts[broadcast.key]
         broadcast.stop()
 
     def close(self) -> None:
-        """Close all viewers and accept no new ones: the process is stopping."""
+        """Close all viewers, and reject new viewers, because the process is stopping."""
         self.readers.close()
         self.forget()
 
     def forget(self) -> None:
-        """Stop reading all subjects, and forget them."""
+        """Stop reading all subjects, and remove their broadcasts."""
         for broadcast in tuple(self._broadcasts.values()):
             self.remove(broadcast)

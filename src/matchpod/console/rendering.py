@@ -1,6 +1,6 @@
 """Render pages from templates.
 
-All values are escaped, and pages have no inline scripts or styles, as the security policy requires.
+All values are escaped. Pages contain no inline scripts or styles, because the content security policy forbids them.
 """
 
 from __future__ import annotations
@@ -28,8 +28,8 @@ POLICY = (
 HEADERS: tuple[Header, ...] = (
     (b"content-security-policy", POLICY.encode()),
     (b"x-content-type-options", b"nosniff"),
-    # Not no-referrer, which makes forms send `Origin: null`. Over HTTP in a local network, browsers send no other sign
-    # of the origin.
+    # `no-referrer` would make forms send `Origin: null`. Over HTTP in a local network, `Origin` is the only header with
+    # which browsers send the origin.
     (b"referrer-policy", b"strict-origin"),
     (b"cross-origin-opener-policy", b"same-origin"),
     (b"x-frame-options", b"DENY"),
@@ -61,24 +61,24 @@ def render(template: str, **values: object) -> bytes:
 
 
 def fragment(template: str, macro: str, *values: object, **named: object) -> bytes:
-    """Return the output of a template macro, without the whitespace of its source."""
+    """Render a template macro; return its output without the indentation and blank lines of the template."""
     text = getattr(_templates().get_template(template).module, macro)(*values, **named)
     return "\n".join(line for raw in str(text).splitlines() if (line := raw.strip())).encode()
 
 
 def macro(template: str, name: str, /, *values: object, **named: object) -> Markup:
-    """Return the output of a template macro, for use in other templates."""
+    """Render a template macro; return its output for use in other templates."""
     return Markup(getattr(_templates().get_template(template).module, name)(*values, **named))
 
 
 def redirect(path: str, *headers: Header, status: int = 303) -> Response:
-    """Return a redirect to one of our pages, to be read with GET."""
+    """Return a redirect to one of our pages. With status 303, browsers request that page with GET."""
     return Response(b"", status, HTML, ((b"location", path.encode()), NOT_STORED, *HEADERS, *headers))
 
 
 @cache
 def assets() -> Mapping[str, Response]:
-    """Return the files that pages use, by name. They may be cached forever, because their URLs contain their hash."""
+    """Return the static files of pages, by name. Their URLs contain their hash, so browsers may cache them forever."""
     folder = resources.files(__package__) / "assets"
     headers = (*HEADERS, (b"cache-control", b"public, max-age=31536000, immutable"))
     return {
@@ -88,7 +88,7 @@ def assets() -> Mapping[str, Response]:
 
 
 def asset_path(name: str) -> str:
-    """Return the URL of a file, which changes with the content of the file."""
+    """Return the URL of a static file. It contains a hash, so it changes when the file changes."""
     return f"/console/assets/{_digest(name)}/{name}"
 
 
@@ -98,41 +98,41 @@ def _digest(name: str) -> str:
 
 
 def time_tag(at: str | int | None) -> Markup:
-    """Return a time as text in UTC, which the page's script shows in the time zone of its reader."""
+    """Render a time in UTC. The page's script converts it to the reader's time zone."""
     if at is None or at == "":
         return Markup("–")
     return macro(_TEXTS, "time", iso(at), utc(at))
 
 
 def minute(at: str | int) -> Markup:
-    """Return a time to the minute, which the page's script shows in the time zone of its reader."""
+    """Render a time without seconds, in UTC. The page's script converts it to the reader's time zone."""
     return macro(_TEXTS, "time", iso(at), utc(at), is_short=True)
 
 
 def utc(at: str | int) -> str:
-    """Return a time as `2026-03-14 20:03:20`, in UTC."""
+    """Format a time in UTC as `2026-03-14 20:03:20`."""
     return _moment(at).strftime("%Y-%m-%d %H:%M:%S")
 
 
 def clock(at: str | int) -> Markup:
-    """Return the time of day, which the page's script shows in the time zone of its reader; a dash if not stored."""
+    """Render the time of day in UTC (a dash if unknown). The page's script converts it to the reader's time zone."""
     if at == "":
         return Markup("–")
     return macro(_TEXTS, "clock", iso(at), utc(at), _moment(at).strftime("%H:%M:%S"))
 
 
 def short_clock(at: str | int) -> Markup:
-    """Return the time of day to the minute, which the page's script shows in the time zone of its reader."""
+    """Render the time of day without seconds, in UTC. The page's script converts it to the reader's time zone."""
     return macro(_TEXTS, "clock", iso(at), utc(at), _moment(at).strftime("%H:%M"), is_short=True)
 
 
 def iso(at: str | int) -> str:
-    """Return a time as ISO 8601 in UTC."""
+    """Format a time in UTC as ISO 8601."""
     return _moment(at).strftime("%Y-%m-%dT%H:%M:%SZ")
 
 
 def duration(length_ms: float) -> str:
-    """Format a duration for people: `42 s`, `2:05`, `1:02:05`."""
+    """Format a duration as `42 s`, `2:05` or `1:02:05`."""
     seconds = max(0, int(length_ms / 1000))
     if seconds < 60:
         return f"{seconds} s"
@@ -141,12 +141,12 @@ def duration(length_ms: float) -> str:
 
 
 def with_page(query: Mapping[str, str], number: int) -> str:
-    """Return the query string of another page of the same list."""
+    """Return the query string for a page of the same list."""
     return urlencode({**query, "page": str(number)})
 
 
 def with_code(text: str) -> Markup:
-    """Return a text in which words between backticks are marked as code."""
+    """Return a text in which words between backticks are rendered as code."""
     return macro(_TEXTS, "with_code", text.split("`"))
 
 

@@ -1,6 +1,7 @@
-"""Show the actions on a match: a form for each, built from the table `ACTIONS`, and the states of requested actions.
+"""Show the actions on a match: a form per action, built from the table `ACTIONS`, and the actions that were requested.
 
-A form builds the body that a caller of the API would send. The service validates it and decides what is possible.
+A form builds the body that a caller of the API would send. The service validates the body, and decides whether the
+action is possible.
 """
 
 from __future__ import annotations
@@ -23,14 +24,14 @@ from matchpod.core.requests import action_request as request
 from matchpod.service.actions.views import ActionView, MatchActionsView, PossibleAction
 
 MAX_LINES: Final = 100
-"""Maximum number of requested actions on a page; the newest are shown."""
+"""Maximum number of requested actions shown on a page: the newest."""
 OTHER: Final = "other"
-"""The choice for a person who is not in the list; their SteamID is entered in a separate field."""
+"""Choice for a person who is not listed. The person's SteamID is entered in a separate field."""
 
 OF_A_ROW: Final = (ActionType.REPLACE_PLAYER, ActionType.REMOVE_PLAYER, ActionType.KICK, ActionType.ADD_PLAYER)
-"""Actions that users choose in the table of players. The last action is for a person who is not in the table."""
+"""Actions that users choose in the table of players. The last of them adds a person who is not in the table."""
 TYPE: Final = "action-type"
-"""The name of the field with the type. A field named like a form property would hide that property from scripts."""
+"""Name of the form field with the action type. A field named `type` would hide a property of the form from scripts."""
 
 _FIELDS: Final = {field.name: field for field in request.FIELDS}
 _COMMON: Final = (request.REASON.name, request.BY.name)
@@ -38,13 +39,13 @@ _PEOPLE: Final = (request.STEAM_ID.name, request.OUT.name, request.IN.name)
 _NAMES: Final = (*_FIELDS, *(name + OTHER.capitalize() for name in _PEOPLE))
 
 Choices = tuple[tuple[str, str], ...]
-"""The value and the text of each choice."""
+"""Pairs of a choice's value and the text that is shown for it."""
 Rejection = InvalidParamsError | ActionNotPossibleError
-"""Why a request was not accepted."""
+"""The error with which a requested action was not accepted."""
 
 
 class ActionForm(msgspec.Struct, frozen=True, kw_only=True):
-    """The form of an action, the entered values, and why they were rejected."""
+    """The form of an action: its fields, the values that were entered, and why they were rejected."""
 
     type: ActionType
     label: str
@@ -54,7 +55,7 @@ class ActionForm(msgspec.Struct, frozen=True, kw_only=True):
     inputs: tuple[FormField, ...]
     given: Mapping[str, str] = MappingProxyType({})
     faults: Mapping[str, str] = MappingProxyType({})
-    """Faults by the name of the input, in the order of the form."""
+    """Faults by input name, in the order of the form."""
     general: tuple[str, ...] = ()
 
     @property
@@ -64,16 +65,16 @@ class ActionForm(msgspec.Struct, frozen=True, kw_only=True):
 
     @property
     def is_rejected(self) -> bool:
-        """True if the form was submitted and not accepted."""
+        """True if the form was submitted, but not accepted."""
         return bool(self.faults or self.general)
 
     @property
     def first_fault(self) -> str:
-        """The name of the first invalid input; empty if there is none."""
+        """Name of the first invalid input; empty if all are valid."""
         return next(iter(self.faults), "")
 
     def summary(self, prefix: str) -> list[tuple[str, str, str]]:
-        """The invalid inputs, each with its id, label and fault."""
+        """Id, label and fault of each invalid input."""
         labels = {one.name: one.label for one in self.inputs}
         return [
             (prefix + name, labels[name.removesuffix(OTHER.capitalize())], fault) for name, fault in self.faults.items()
@@ -81,7 +82,7 @@ class ActionForm(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class ActionLine(msgspec.Struct, frozen=True, kw_only=True):
-    """A requested action as a line: its type and fields, its state, who requested it, and when."""
+    """A requested action as a line of the list: its type and fields, its state, who requested it, and when."""
 
     id: str
     label: str
@@ -90,7 +91,7 @@ class ActionLine(msgspec.Struct, frozen=True, kw_only=True):
     detail: str
     at: str
     who: str
-    """The name of the key or `a link`; empty if the reader may not see it."""
+    """Name of the API key, or `a link`; empty if the viewer may not see who requested the action."""
     by: str
     reason: str
 
@@ -101,7 +102,7 @@ class ActionLine(msgspec.Struct, frozen=True, kw_only=True):
 def action_forms(
     actions: MatchActionsView, settings: GameSettings, names: tuple[str, str], people: Choices
 ) -> tuple[ActionForm, ...]:
-    """Return the form of each action; `people` are those of the match, `names` those of the teams."""
+    """Return the form of each action; `people` are choices for persons of the match, `names` are the team names."""
     return tuple(_form(one, actions, settings, names, people=people) for one in actions.possible)
 
 
@@ -146,7 +147,7 @@ def _input(field: ActionField, choices: Choices, *, is_optional: bool = False) -
 
 
 def read_given(form: Mapping[str, str]) -> dict[str, str]:
-    """Return the entered values, without whitespace at the ends."""
+    """Return the values that were entered, without whitespace at their ends."""
     return {name: storable(form.get(TYPE if name == request.TYPE.name else name, "").strip()) for name in _NAMES}
 
 
@@ -158,7 +159,7 @@ def read_body(given: Mapping[str, str]) -> dict[str, object]:
 
 
 def prefilled(form: ActionForm, player: str, role: str) -> ActionForm:
-    """Return the form for a player of the table, or for a new person of this role."""
+    """Return the form, filled in for a player of the table, or for a new person with this role."""
     given = {request.STEAM_ID.name: player, request.OUT.name: player, request.AS.name: role}
     known = {one.name: {value for value, _ in one.choices} for one in form.inputs}
     return msgspec.structs.replace(
@@ -167,7 +168,7 @@ def prefilled(form: ActionForm, player: str, role: str) -> ActionForm:
 
 
 def with_faults(form: ActionForm, given: Mapping[str, str], error: Rejection) -> ActionForm:
-    """Return the form with the entered values and why they were rejected, so that it can be submitted again."""
+    """Return the form with the values that were entered and why they were rejected, so that they can be corrected."""
     form = msgspec.structs.replace(form, given=given, obstacle="")
     if isinstance(error, ActionNotPossibleError):
         return msgspec.structs.replace(form, general=(str(error),))
@@ -181,13 +182,13 @@ def with_faults(form: ActionForm, given: Mapping[str, str], error: Rejection) ->
 
 
 def _wanted(action_type: str) -> tuple[str, ...]:
-    """Return the fields of an action; for an unknown type, the fields that all actions have."""
+    """Return the names of an action's fields; for an unknown action type, those that all actions have."""
     known = next((rule for rule in ACTIONS.values() if rule.type == action_type), None)
     return (*(field.name for field in known.fields), *_COMMON) if known else _COMMON
 
 
 def _place(name: str, given: Mapping[str, str]) -> str:
-    """Return the name of the input with the value of a field."""
+    """Return the name of the input that contains the value of a field."""
     return name + OTHER.capitalize() if name in _PEOPLE and given[name] == OTHER else name
 
 
@@ -203,7 +204,7 @@ def _value(name: str, text: str) -> object:
 def action_lines(
     items: Iterable[ActionView], names: tuple[str, str], *, people: Mapping[str, str], who: Mapping[str, str]
 ) -> tuple[ActionLine, ...]:
-    """Return requested actions as lines; `people` has the names of players, `who` the names of keys and sessions."""
+    """Return requested actions as lines. By id, `people` has player names, `who` the names of keys and sessions."""
     return tuple(
         ActionLine(
             id=one.action_id,
@@ -230,7 +231,7 @@ def role_words(role: RosterRole, names: tuple[str, str]) -> str:
 
 
 def field_words(fields: Mapping[str, str | int], names: tuple[str, str], people: Mapping[str, str]) -> Iterator[str]:
-    """Return the fields of an action in words, given by their names in the API."""
+    """Yield the fields of an action in words. The fields are given by their names in the API."""
     for name, value in fields.items():
         person = people.get(str(value), str(value))
         match name:
@@ -249,7 +250,7 @@ def field_words(fields: Mapping[str, str | int], names: tuple[str, str], people:
             case request.WINNER.name:
                 yield names[0] if value == Team.TEAM1 else names[1]
             case _:
-                yield f"{name} {value}"  # requested by a process of a later version
+                yield f"{name} {value}"  # requested through a process of a later version
 
 
 def _given_fields(action: ActionView) -> dict[str, str | int]:

@@ -1,4 +1,4 @@
-"""Read players from pasted text: SteamIDs and profile URLs, with names beside them, as in lists and spreadsheets."""
+"""Read players from pasted text with SteamIDs or profile URLs. It may also contain names, as in spreadsheets."""
 
 from __future__ import annotations
 
@@ -22,7 +22,8 @@ _NAMED_PROFILE: Final = re.compile(r"(?:https?://)?(?:www\.)?steamcommunity\.com
 _LIKE_AN_ID: Final = re.compile(
     r"7656[0-9]{6,}|[0-9]{15,}|\[?U:[0-9]|STEAM_[0-9]|.*steamcommunity\.com/profiles/", re.I
 )
-"""Texts that are meant as an id. An invalid id must be reported, and not ignored as a name."""
+"""Matches texts that are meant as a player id. If the id is invalid, this is a fault: the text is not ignored as a
+name."""
 _HEADINGS: Final = frozenset({
     "#", "id", "ids", "steam", "steamid", "steamids", "steamid64", "steam64", "steam_id", "name", "names", "nick",
     "nickname", "player", "players", "profile", "url", "team", "role", "captain",
@@ -30,7 +31,7 @@ _HEADINGS: Final = frozenset({
 
 
 class ListedPlayer(msgspec.Struct, frozen=True):
-    """One player of a roster. `player` is the SteamID64, or the text that cannot be read."""
+    """A player of a roster. `player` is the SteamID64, or the original text if it is not a valid id."""
 
     line: int
     text: str
@@ -38,7 +39,7 @@ class ListedPlayer(msgspec.Struct, frozen=True):
 
     @property
     def fault(self) -> str | None:
-        """Why the text is not a valid player; None if it is."""
+        """Why the text is not a valid player; None if it is valid."""
         if to_id64(self.player) is not None:
             return None
         shown = printable(self.text)
@@ -51,10 +52,10 @@ class ListedPlayer(msgspec.Struct, frozen=True):
 
 
 def read_roster(text: str) -> list[ListedPlayer]:
-    """Return the players of a roster, in their order.
+    """Return the players in the text, in order.
 
-    A line may have several players, and other cells, such as names, which are ignored. A line without any player is a
-    fault, unless it is empty or the heading of a table.
+    A line may list several players. Other parts of the line, such as names, are ignored. A line without players is a
+    fault, unless the line is empty or the heading of a table.
     """
     players: list[ListedPlayer] = []
     is_first = True

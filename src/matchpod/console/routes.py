@@ -1,6 +1,6 @@
-"""Define all routes of the console, each with the role that it requires.
+"""Define all routes of the console, each with the role that a user needs.
 
-To add a page: add a row here, its handler in `pages`, and its template. The menu lists the rows with a `menu` name.
+To add a page: add a row to ROUTES, a handler in `pages`, and a template. Rows with a `menu` name appear in the menu.
 """
 
 from __future__ import annotations
@@ -54,19 +54,20 @@ ROOT: Final = "/console"
 OVERLAY: Final = "/overlay"
 LOGIN: Final = "/console/login"
 PER_MINUTE: Final = 600
-"""Maximum number of requests per minute and session: far more than a person sends."""
+"""Maximum number of requests per minute and session. No person sends as many."""
 MAX_NEXT_QUERY: Final = 2_000
-"""Maximum length of an encoded query that is kept during the log-in. The log-in page itself accepts longer queries."""
+"""Maximum length of an encoded query that is kept while a user logs in. The log-in page itself accepts longer
+queries."""
 
 URL_CHARACTERS: Final = "/?%&=+;:@!$'()*,~-._"
-"""Characters that are not percent-encoded in the URL of a redirect."""
+"""Characters that stay unencoded in the URL of a redirect; others are percent-encoded."""
 
 PageHandler = Callable[[Visit], Awaitable[Answer]]
 OpenHandler = Callable[[ConsoleDeps, Call], Awaitable[Answer]]
 
 
 class OpenRoute(msgspec.Struct, frozen=True):
-    """A route that needs no session."""
+    """A route for everyone, without a session."""
 
     who: ClassVar[Who] = Who.ANYONE
 
@@ -78,18 +79,18 @@ class OpenRoute(msgspec.Struct, frozen=True):
 
 
 class Route(msgspec.Struct, frozen=True):
-    """A route for users who have logged in."""
+    """A route for users with a session."""
 
     method: str
     path: str
     who: Who
     handler: PageHandler
     is_read: bool = False
-    """True for a POST request that changes nothing, so that processes that serve only reads answer it too."""
+    """True for a POST request that changes nothing. Processes that serve only reads answer such requests too."""
     query: tuple[str, ...] | None = ()
-    """The query parameters that the handler reads; None if the handler checks them itself."""
+    """Names of the query parameters that the handler reads; None if the handler checks the query itself."""
     menu: str = ""
-    """The name in the menu, which lists the pages that the user may open, in the order of this table."""
+    """Name of the page in the menu; empty if it is not in the menu. The order is that of ROUTES."""
 
 
 AnyRoute = OpenRoute | Route
@@ -186,7 +187,7 @@ def endpoints(deps: ConsoleDeps) -> tuple[Endpoint, ...]:
 
 
 def error_page(scope: HttpScope, error: MatchpodError) -> Response | None:
-    """Return the page for an error; None for requests that are not to the console."""
+    """Return the page that shows an error; None if the request was not for the console or an overlay."""
     path: str = scope["path"]
     if not (path == ROOT or path.startswith((f"{ROOT}/", f"{OVERLAY}/"))):
         return None
@@ -194,9 +195,10 @@ def error_page(scope: HttpScope, error: MatchpodError) -> Response | None:
 
 
 def _pages_of_forms(deps: ConsoleDeps, pages: Sequence[Endpoint]) -> list[Endpoint]:
-    """Return an endpoint for GET at each path that only accepts a form, which redirects to the page with the form.
+    """For each path that only accepts a form, return a GET endpoint that redirects to the page containing the form.
 
-    Browsers show such a URL if the response to the form is a page, and request it with GET if it is copied or reloaded.
+    Browsers show the path in the address bar if the form's response is a page. They request it with GET if the user
+    copies or reloads it.
     """
     readable = {endpoint.path for endpoint in pages if endpoint.method == "GET"}
     found = []
@@ -211,7 +213,7 @@ def _pages_of_forms(deps: ConsoleDeps, pages: Sequence[Endpoint]) -> list[Endpoi
 
 
 async def _to_page_of_form(deps: ConsoleDeps, depth: int, _: Site, call: Call) -> Response:
-    """Redirect to the first `depth` segments of the path."""
+    """Redirect to the path that consists of the first `depth` segments."""
     deps.origins.check(call)
     await call.take_turn(NO_KEY)
     _check_query(call, ())
@@ -224,7 +226,7 @@ def _raw_path(call: Call) -> bytes:
 
 
 def _with_slash(deps: ConsoleDeps, endpoint: Endpoint) -> Endpoint:
-    """Return an endpoint at the same path with a slash at its end, which redirects to the path without it."""
+    """Return an endpoint that redirects from the endpoint's path with a trailing slash to the path without it."""
     path = f"{endpoint.path}/"
     handler = partial(_remove_slash, deps)
     name = f"{endpoint.method} {path}"
@@ -232,7 +234,7 @@ def _with_slash(deps: ConsoleDeps, endpoint: Endpoint) -> Endpoint:
 
 
 async def _remove_slash(deps: ConsoleDeps, _: Site, call: Call) -> Response:
-    """Redirect with status 308: browsers then submit the same form to the new path."""
+    """Redirect to the path without the slash. With status 308, browsers submit a form to the new path again."""
     deps.origins.check(call)
     await call.take_turn(NO_KEY)
     path, query = _raw_path(call).removesuffix(b"/"), call.scope.get("query_string", b"")
@@ -259,18 +261,18 @@ async def _handle(deps: ConsoleDeps, route: Route, _: Site, call: Call, *, limit
         raise ForbiddenError(fault)
     visit.menu = [(entry.path, entry.menu) for entry in _MENU if _is_in_menu(visit, entry)]
     if route.handler not in (live.wall, updates.follow) and (user.is_operator or visit.may(Who.MEMBER)):
-        with suppress(MatchpodError):  # the page itself reports an unavailable database
+        with suppress(MatchpodError):  # if the database is unavailable, the page itself reports it
             visit.region_alerts = await deps.region_alerts.read(user.org_id)
     return await route.handler(visit)
 
 
 def _is_in_menu(visit: Visit, route: Route) -> bool:
-    """Return whether a person may use a page; operators have no wall, and its path redirects them to their own page."""
+    """Return whether a user's menu has a page. Operators have no wall: its path redirects to their own page."""
     return visit.may(route.who) and not (route.path == ROOT and visit.user.is_operator)
 
 
 async def _begin(route: AnyRoute, call: Call, queue: TurnKey) -> None:
-    """Wait for the form, then for a turn in the queue, and check the query."""
+    """Read the form of a POST request, wait for the request's turn in the queue, and check the query."""
     if route.method == "POST":
         await call.read_body(MAX_FORM_BYTES)
     await call.take_turn(queue)
@@ -279,7 +281,7 @@ async def _begin(route: AnyRoute, call: Call, queue: TurnKey) -> None:
 
 
 def _check_query(call: Call, known: tuple[str, ...]) -> None:
-    """Raise InvalidParamsError for unknown parameters; empty ones count as not given, as in forms."""
+    """Raise InvalidParamsError for unknown parameters. Parameters without a value, as forms send them, are ignored."""
     QueryFields([(name, value) for name, value in query_of(call) if value or name not in known], known).check()
 
 

@@ -1,4 +1,4 @@
-"""The form for a ruling on a match: its choices, the entered values, and their faults."""
+"""Define the form for a ruling on a match: its choices, the values that were entered, and their faults."""
 
 from __future__ import annotations
 
@@ -25,23 +25,23 @@ class RulingForm(msgspec.Struct, frozen=True, kw_only=True):
     choices: tuple[tuple[str, str], ...]
     given: Mapping[str, str] = _EMPTY
     faults: Mapping[str, str] = MappingProxyType({})
-    """Faults by the name of the field."""
+    """Faults by field name."""
     max_reason: int = MAX_REASON
     max_person: int = MAX_PERSON
 
     @property
     def first_fault(self) -> str:
-        """The name of the first invalid field on the page; empty if there is none."""
+        """Name of the first invalid field on the page; empty if all are valid."""
         return next((name for name in _EMPTY if name in self.faults), "")
 
     @property
     def summary(self) -> list[tuple[str, str, str]]:
-        """The invalid fields, each with its id, label and fault."""
+        """Id, label and fault of each invalid field."""
         return [(f"ruling-{name}", _LABELS[name], self.faults[name]) for name in _EMPTY if name in self.faults]
 
 
 def ruling_form(match: MatchDetail, now_ms: int) -> RulingForm | None:
-    """Return the empty form; None if the match has not ended, or ended too long ago."""
+    """Return the form with nothing entered; None if the match has not ended, or ended too long ago for a ruling."""
     if match.ended_at_ms is None or now_ms > rulings_end_ms(match.ended_at_ms):
         return None
     team1, team2 = team_names(match)
@@ -54,11 +54,11 @@ def ruling_form(match: MatchDetail, now_ms: int) -> RulingForm | None:
 
 
 def read_given(fields: Mapping[str, str]) -> dict[str, str]:
-    """Return the entered values, without whitespace at the ends."""
+    """Return the values that were entered, without whitespace at their ends."""
     return {name: storable(fields.get(name, "").strip()) for name in _EMPTY}
 
 
 def with_faults(form: RulingForm, given: Mapping[str, str], error: InvalidParamsError) -> RulingForm:
-    """Return the form with the entered values and why they were rejected."""
+    """Return the form with the values that were entered, and why they were rejected."""
     faults = {str(fault.path): f"{fault.message}." for fault in error.faults}
     return msgspec.structs.replace(form, given=given, faults=faults)

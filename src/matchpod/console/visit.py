@@ -1,4 +1,4 @@
-"""Define a visit: one request to the console with its user, the user's rights, and methods that build the response."""
+"""Define a visit: a request to the console, its user and the user's rights, and methods that build the response."""
 
 from __future__ import annotations
 
@@ -24,54 +24,54 @@ MAX_FORM_FIELDS = 200
 FORM_TYPE = "application/x-www-form-urlencoded"
 
 ORGANIZATION_ONLY = (
-    "This page belongs to an organization, and you are logged in as operator. Log in with one of its keys."
+    "This page belongs to an organization, and you are logged in as operator. Log in with a key of the organization."
 )
 OPERATOR_ONLY = "This page is for operators. Print a link with `matchpod console --operator`."
-READER_ONLY = "Your key may not read matches. Log in with one that has the scope servers:read."
-ACT_ONLY = "You may only read. Log in as referee, or with a key of an owner or admin that has the scope servers:write."
-MANAGER_ONLY = "This is for owners and admins. Log in with a key of one that has the scope servers:write."
+READER_ONLY = "Your key may not read matches. Log in with a key that has the scope servers:read."
+ACT_ONLY = "You may only read. Log in as referee, or with a key of an owner or admin with the scope servers:write."
+MANAGER_ONLY = "This is for owners and admins. Log in with a key of an owner or admin with the scope servers:write."
 OWNER_ONLY = "Only owners manage keys and secrets. Log in with a key of role owner that has all scopes."
 
 
 class Who(StrEnum):
     ANYONE = "anyone"
     PERSON = "person"
-    """Every logged-in user, including operators."""
+    """All users with a session, including operators."""
     MEMBER = "member"
-    """Every user of an organization."""
+    """All users of an organization who may read matches."""
     REFEREE = "referee"
     """Users who may request actions on matches, acknowledge matches, and send callbacks again."""
     MANAGER = "manager"
-    """Users who may also create, cancel and rule on matches."""
+    """Users who may also create and cancel matches, and rule on them."""
     OWNER = "owner"
-    """Owners of an organization with all scopes, so that no key can give more rights than it has."""
+    """Owners whose key has all scopes, because a key created by them can have any right."""
     OPERATOR = "operator"
 
 
 class Visit(msgspec.Struct, kw_only=True):
-    """One request of a logged-in user."""
+    """A request of a user who has logged in."""
 
     deps: ConsoleDeps
     call: Call
     user: ConsoleUser
     region_alerts: Sequence[RegionAlert] = ()
-    """Alerts about regions, shown on every page except the wall, which updates its own alerts."""
+    """Alerts about regions for this page. The wall has none here, because it updates its own alerts."""
     menu: Sequence[tuple[str, str]] = ()
-    """URLs and names of the pages that the user may open."""
+    """The menu: pairs of URL and name of the pages that the user may open."""
 
     @property
     def principal(self) -> Principal:
-        """The user's rights in the organization; ForbiddenError for operators."""
+        """The user's rights in the organization. ForbiddenError for operators, who have no organization."""
         if self.user.principal is None:
             raise ForbiddenError(ORGANIZATION_ONLY)
         return self.user.principal
 
     def may(self, who: Who) -> bool:
-        """Return whether the user has this role."""
+        """True if the user has this role."""
         return self.fault(who) is None
 
     def fault(self, who: Who) -> str | None:
-        """Return why the user does not have this role; None if they have it."""
+        """Return why the user does not have this role; None if the user has it."""
         principal = self.user.principal
         if who in (Who.ANYONE, Who.PERSON):
             return None
@@ -89,7 +89,7 @@ class Visit(msgspec.Struct, kw_only=True):
         return MANAGER_ONLY if who is Who.MANAGER and not principal.may_create else None
 
     def query(self) -> dict[str, str]:
-        """Return the parameters of the request; empty ones, which forms send too, are left out."""
+        """Return the query parameters of the request, without empty values, which forms send too."""
         return {name: value for name, value in query_of(self.call) if value}
 
     async def form(self) -> dict[str, str]:
@@ -104,7 +104,7 @@ class Visit(msgspec.Struct, kw_only=True):
         notices: Mapping[str, str] = NOTICES,
         **values: object,
     ) -> Response:
-        """Return a page with the menu and the heading for this user."""
+        """Render a page with this user's menu and heading, and with a notice if one is due."""
         notice = read_notice(self.deps.origins, self.call, notices)
         return page(
             template,
@@ -124,18 +124,18 @@ class Visit(msgspec.Struct, kw_only=True):
         )
 
     def done(self, path: str, notice: str, *headers: Header, number: int = 0) -> Response:
-        """Return a redirect to a page that shows the notice with this key once."""
+        """Return a redirect to a page that shows, once, the notice with this key."""
         return redirect(path, notice_header(self.deps.origins, path, notice, number), *headers)
 
 
 async def read_form(call: Call) -> dict[str, str]:
-    """Return the fields of a form; InvalidParamsError if the body is not a form."""
+    """Return the fields of a submitted form; InvalidParamsError if the body is not a form."""
     kind = (call.header(b"content-type") or "").partition(";")[0].strip().lower()
     body = await call.read_body(MAX_FORM_BYTES)
     if kind != FORM_TYPE:
-        raise InvalidParamsError(f"A form is expected, with the content type {FORM_TYPE}.")
+        raise InvalidParamsError(f"The body must be a form with the content type {FORM_TYPE}.")
     try:
         pairs = parse_qsl(body.decode("ascii"), keep_blank_values=True, max_num_fields=MAX_FORM_FIELDS, errors="strict")
     except ValueError as exc:
-        raise InvalidParamsError("The form cannot be read.") from exc
+        raise InvalidParamsError("The form cannot be parsed.") from exc
     return dict(pairs)

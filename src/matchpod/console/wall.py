@@ -1,4 +1,4 @@
-"""Render the wall, the matches of an organization in groups, as fragments that are rendered once per change."""
+"""Render the wall, which shows an organization's matches in groups. After a change, each fragment is rendered once."""
 
 from __future__ import annotations
 
@@ -28,10 +28,10 @@ from matchpod.service.regions.alerts import AlertKind, RegionAlert
 
 PARTS: Final = "wall_parts.html"
 TOTALS_TICKS: Final = 5
-"""Number of ticks between two reads of the totals, which change slowly and cost more to read."""
+"""Interval, in ticks, at which the totals are read. They change slowly, and reading them is expensive."""
 
 TURN: Final = 20
-"""Number of cards rendered without a pause, which takes a few milliseconds."""
+"""Number of cards rendered before other tasks may run; it takes a few milliseconds."""
 
 NAMES: Final = {
     WallGroup.IN_PLAY: ("in play", "in play", "good"),
@@ -42,10 +42,11 @@ NAMES: Final = {
     WallGroup.CANCELED: ("canceled", "canceled by hand in the last 10 minutes", ""),
     WallGroup.FINISHED: ("finished", "finished in the last 10 minutes", ""),
 }
-"""The short and full names of the groups, and the style of their counters."""
+"""Short name, full name and counter style of each group."""
 
 STRIP: Final = 8
-"""Maximum number of matches in the attention strip. Further matches are behind a link, and marked in their groups."""
+"""Maximum number of matches in the attention strip. Further matches are shown through a link, and are marked in their
+groups."""
 
 
 class WallView(StrEnum):
@@ -62,7 +63,7 @@ _OPENINGS: Final = {
 
 
 class WallCounter(msgspec.Struct, frozen=True):
-    """The number of matches of a group, and the style of the number if it is not 0."""
+    """The counter of a group: its number of matches, and the style of the number if it is not 0."""
 
     group: WallGroup
     name: str
@@ -72,12 +73,12 @@ class WallCounter(msgspec.Struct, frozen=True):
 
 
 class Wall:
-    """The content of an organization's wall."""
+    """The wall of an organization."""
 
     def __init__(
         self, overview: Overview, org_id: str, grouped_by: str = "", *, view: WallView = WallView.TABLE
     ) -> None:
-        """Order the matches by state or, if `grouped_by` is a label, by the value of the label and then by state."""
+        """Order the matches by state. If `grouped_by` names a label, order them by its value first."""
         self.view = view
         self._overview = overview
         self._org_id = org_id
@@ -93,11 +94,11 @@ class Wall:
 
     @property
     def cards(self) -> Markup:
-        """The rows or cards of all matches, with the headings of their groups."""
+        """The rows or cards of all matches, with group headings."""
         return Markup(self._all_cards().decode())
 
     def part(self, name: str) -> Markup:
-        """A fragment of the wall other than the cards, by name."""
+        """Return the fragment with this name; the cards are not among these fragments."""
         return Markup(self._around[name].decode())
 
     async def changes(self) -> bytes:
@@ -133,13 +134,13 @@ class Wall:
         return b"".join(changed)
 
     async def _read_progress(self, cards: Sequence[WallCard]) -> None:
-        """Read the progress of all label values again, if it is time or if the values have changed."""
+        """Read the progress of all values of the label, if the interval has passed or the values have changed."""
         values = {value for value, _ in by_label(cards, self._grouped_by) if value is not None}
         if values and (self._ticks % TOTALS_TICKS == 0 or not values <= self._progress.keys()):
             self._progress = await self._overview.label_progress(self._org_id, self._grouped_by, sorted(values))
 
     def _render_strip(self, alerts: Sequence[RegionAlert], urgent: Sequence[WallCard], totals: WallTotals) -> bytes:
-        """Return the attention strip; the same object if nothing in it has changed."""
+        """Return the attention strip. If nothing in it has changed, return the same object as before."""
         ordered = sorted(urgent, key=lambda one: (one.claim is not None, -urgency(one), one.since_ms, one.server_id))
         failed = tuple(one.server_id for one in urgent if isinstance(one, EndedMatch))
         shown = (alerts, ordered[:STRIP], failed, len(ordered) - STRIP, totals.given_up)
@@ -161,7 +162,7 @@ class Wall:
                 cards[key] = self._card(member)
                 rendered += 1
                 if rendered % TURN == 0:
-                    await asyncio.sleep(0)  # let other tasks (log posts, requests) run in between
+                    await asyncio.sleep(0)  # let other tasks (log posts, requests) run
         changed = card_changes(self._cards, cards)
         self._matches, self._cards = {match.server_id: match for match in matches}, cards
         return changed
@@ -170,9 +171,9 @@ class Wall:
         return render(member, self.view)
 
     def _groups(self, matches: Sequence[WallCard]) -> Iterator[tuple[str, bytes, list[WallCard]]]:
-        """Yield the groups that have matches, each with a key, its heading and its matches.
+        """Yield the groups that have matches, each with its key, its heading and its matches.
 
-        A table has no headings by state, because its rows show the state.
+        A table has no headings for states, because each row shows the match's state.
         """
         if self._grouped_by:
             for value, members in by_label(matches, self._grouped_by):
@@ -187,12 +188,12 @@ class Wall:
 
 
 def failing_regions(alerts: Sequence[RegionAlert]) -> set[str]:
-    """Return the regions where servers often fail to start, although servers may be free."""
+    """Return the regions whose alerts say that servers fail to start. Servers in these regions may still be free."""
     return {alert.region for alert in alerts if alert.kind in (AlertKind.TRIES, AlertKind.FAILED)}
 
 
 def render(card: WallCard, view: WallView) -> bytes:
-    """Render a match as a table row or a card."""
+    """Render a match as a row of the table or as a card."""
     if isinstance(card, EndedMatch):
         return fragment(PARTS, "ended_line" if view is WallView.TABLE else "ended_card", card)
     if view is WallView.CARDS:
@@ -206,17 +207,17 @@ def render(card: WallCard, view: WallView) -> bytes:
 
 @lru_cache(maxsize=2048)
 def _dots(players: tuple[tuple[PlayerState, Team | None, str], ...], is_followed: bool) -> Markup:
-    """Return the dots of players, with the names of absent players only: in most matches none are absent."""
+    """Render the dots for players. Only absent players have a name here, so most matches share a cached result."""
     return macro(PARTS, "dots_of_teams", players, is_followed)
 
 
 def urgency(card: WallCard) -> int:
-    """Return how soon a person should look at a match."""
+    """Return how urgently a person should look at a match."""
     return int(Urgency.NOW) if isinstance(card, EndedMatch) else card.urgency
 
 
 def card_changes(before: Mapping[str, bytes], after: Mapping[str, bytes]) -> bytes:
-    """Return the changes from one list of cards to another: removals, new content, and insertions or moves."""
+    """Return the changes that turn one list of cards into another: removals, new contents, insertions and moves."""
     old, new = list(before), list(after)
     if old == new:
         return b"".join(swapped(card) for key, card in after.items() if before[key] != card)
@@ -236,7 +237,7 @@ def card_changes(before: Mapping[str, bytes], after: Mapping[str, bytes]) -> byt
 
 
 def _kept(old: Sequence[str], new: Sequence[str]) -> list[str]:
-    """Return the longest sequence of keys that are in both lists in the same order (longest increasing subsequence)."""
+    """Return the longest sequence of keys that both lists have in the same order (longest increasing subsequence)."""
     places = {key: place for place, key in enumerate(old)}
     ends: list[int] = []
     """The lowest place at which a run of each length can end."""
@@ -255,19 +256,19 @@ def _kept(old: Sequence[str], new: Sequence[str]) -> list[str]:
 
 
 def count_groups(cards: Sequence[WallCard]) -> list[WallCounter]:
-    """Return the counters of all groups, in the order of the wall."""
+    """Return a counter for every group, in the order of the wall."""
     counts = Counts(card.group for card in cards)
     return [WallCounter(group, name, meaning, counts[group], tone) for group, (name, meaning, tone) in NAMES.items()]
 
 
 def label_names(cards: Sequence[WallCard], grouped_by: str = "") -> list[str]:
-    """Return the names of all labels of these matches, including the label that they are grouped by."""
+    """Return the names of all labels of these matches, and the label by which the wall is grouped."""
     names = {label.name for card in cards for label in card.shown_labels}
     return sorted({*names, grouped_by} - {""}, key=lambda name: (name.casefold(), name))
 
 
 def by_label(cards: Sequence[WallCard], name: str) -> list[tuple[str | None, list[WallCard]]]:
-    """Return the matches by the value of a label, in natural order; matches without the label are last."""
+    """Return the matches grouped by the value of a label, in natural order; matches without the label come last."""
     groups: defaultdict[str | None, list[WallCard]] = defaultdict(list)
     for card in cards:
         groups[next((label.value for label in card.shown_labels if label.name == name), None)].append(card)
@@ -275,18 +276,18 @@ def by_label(cards: Sequence[WallCard], name: str) -> list[tuple[str | None, lis
 
 
 def label_key(value: str | None) -> str:
-    """Return an encoding of a label value, which may have any characters, for use in an element id."""
+    """Return a key for a label value that can be part of an element id: label values may contain any characters."""
     return "label" if value is None else f"label-{hashlib.sha256(value.encode()).hexdigest()[:16]}"
 
 
 def _natural(text: str) -> list[tuple[int, str]]:
-    """Return a key that sorts `table 9` before `table 10`."""
+    """Return a sort key by which `table 9` comes before `table 10`."""
     parts = re.findall(r"[0-9]+|[^0-9]+", text.casefold())
     return [(len(part.lstrip("0")), part.lstrip("0")) if part[0] in "0123456789" else (0, part) for part in parts]
 
 
 def _grouped(cards: Sequence[WallCard]) -> Iterator[tuple[WallCounter, list[WallCard]]]:
-    """Yield the groups that have matches, each with its matches, which are in the order of the wall."""
+    """Yield each group that has matches, with its matches in their current order."""
     counters = {counter.group: counter for counter in count_groups(cards)}
     for group, members in groupby(cards, lambda card: card.group):
         yield counters[group], list(members)

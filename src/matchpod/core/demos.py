@@ -1,4 +1,4 @@
-"""The states of a demo, and how long the release of a server waits for it.
+"""Define the states of a demo, and until when a server is kept for the uploads of its demos.
 
 A demo is a recording of one map by the game server (GOTV), which the match plugin uploads after the map. A map has
 several demos if its match was restored, or was given another server.
@@ -13,20 +13,21 @@ from typing import Final
 import msgspec
 
 UPLOAD_LIMIT_MS: Final = 180_000
-"""Time limit for one upload. The plugin gives up after 100 s; the rest is a margin for a busy machine."""
+"""Timeout in ms for one upload. The plugin gives up after 100 s; the remaining time is a margin for a busy machine."""
 
 PATIENCE_MS: Final = 60_000
-"""How long an upload waits for an unavailable database, longer than a failover takes."""
+"""Maximum time in ms for which an upload waits for an unavailable database: longer than a failover takes."""
 
 STALE_MS: Final = PATIENCE_MS + 30_000
-"""Timeout of an upload that its process no longer reports: the process was killed, or could not reach the database for
-longer than an upload waits. The 30 s on top are for the first report after that wait, which may fail once."""
+"""Time in ms without a report after which an upload is considered dead: its process was killed, or could not reach the
+database for longer than an upload waits. The additional 30 s are for the first report after that wait, which may fail
+once."""
 
 RENEW_MS: Final = 5_000
-"""How often a process reports its uploads."""
+"""Interval in ms at which a process reports its running uploads."""
 
 LATE_MS: Final = 6 * 3_600_000
-"""How long after the end of its match a server may still upload demos."""
+"""Time in ms after the end of its match in which a server may still upload demos."""
 
 MAX_FILES: Final = 20
 """Maximum number of demos per map. A match that is restored several times has a few."""
@@ -53,7 +54,7 @@ class MissingReason(StrEnum):
     SERVER_LOST = "server_lost"
     """The server was lost before it had uploaded the demo."""
     CUT = "cut"
-    """The upload ended before its last byte."""
+    """The upload ended before the whole file had been received."""
     INTERRUPTED = "interrupted"
     """The service stopped during the upload."""
     TOO_SLOW = "too_slow"
@@ -79,15 +80,15 @@ UPLOAD_REASONS: Final = (
     MissingReason.DISK_FULL,
     MissingReason.STORAGE_FAILED,
 )
-"""Reasons of an upload that had begun but did not make a demo available."""
+"""The reasons why an upload that had begun did not make a demo available."""
 
 
 class DemoProgress(msgspec.Struct, frozen=True, kw_only=True):
-    """The state and times of a demo, from which follows how long to wait for it."""
+    """The state and times of a demo, which determine how long a server is kept for it."""
 
     state: DemoState
     due_ms: int | None = None
-    """Deadline for the beginning of the upload; None while the end of the recording is unknown."""
+    """Deadline by which the upload must begin; None while the end of the recording is unknown."""
     begun_at_ms: int | None = None
     renewed_at_ms: int | None = None
 
@@ -99,7 +100,7 @@ def state_of_map(states: Sequence[DemoState]) -> DemoState:
 
 
 def waits_until_ms(demos: Iterable[DemoProgress], now_ms: int) -> int | None:
-    """Return until when a server has to be kept for its demos; None if no upload can arrive any more.
+    """Return the time until which a server must be kept for its demos; None if no further upload can arrive.
 
     A recording without `due_ms` is not waited for. `storage.demos.await_upload` sets `due_ms` when the map has ended.
     """
@@ -108,7 +109,7 @@ def waits_until_ms(demos: Iterable[DemoProgress], now_ms: int) -> int | None:
 
 
 def is_stale(demo: DemoProgress, now_ms: int) -> bool:
-    """True if an upload has timed out without a final report of its process."""
+    """True if an upload has timed out: it took too long, or its process no longer reports it."""
     until_ms = _until_ms(demo)
     return demo.state is DemoState.UPLOADING and (until_ms is None or until_ms <= now_ms)
 

@@ -13,7 +13,7 @@ import msgspec
 from cs2_protocol.game import PlayerId
 
 UNKNOWN_USER_ID = -1
-"""User id of a player whose log line with the user id was lost; only the player id is known."""
+"""Placeholder for the user id of a player if the log line with the user id was lost."""
 
 
 class CancelReason(StrEnum):
@@ -33,7 +33,7 @@ class CancelReason(StrEnum):
 
 
 BY_HAND: Final = (CancelReason.CANCELED_BY_USER, CancelReason.CANCELED_BY_OPERATOR)
-"""Reasons of matches that were canceled on request. Matches with other reasons failed or timed out."""
+"""The reasons for matches that were canceled on request. All other reasons are failures or timeouts."""
 
 
 class Kick(msgspec.Struct, frozen=True, tag=True):
@@ -45,7 +45,7 @@ class Kick(msgspec.Struct, frozen=True, tag=True):
 
 
 class StartPlay(msgspec.Struct, frozen=True, tag=True):
-    """End the warmup: all listed players have joined."""
+    """End the warmup, because all listed players have joined or a person ordered the start."""
 
     map_number: int
 
@@ -62,7 +62,7 @@ class EndMatch(msgspec.Struct, frozen=True, tag=True):
 
 
 class CancelMatch(msgspec.Struct, frozen=True, tag=True):
-    """End the match without a result. The player lists are set for an incomplete roster only."""
+    """End the match without a result. The player lists are set only for an incomplete roster."""
 
     reason: CancelReason
     missing_players: tuple[PlayerId, ...] = ()
@@ -71,13 +71,13 @@ class CancelMatch(msgspec.Struct, frozen=True, tag=True):
 
 
 class SendAction(msgspec.Struct, frozen=True, tag=True):
-    """Send the commands of an action to the server, unless the action is done or has failed by then."""
+    """Send the commands of an action to the server, unless the action has ended in the meantime."""
 
     action_id: str
 
 
 class SendRoster(msgspec.Struct, frozen=True, tag=True):
-    """Send the people whom actions added to the plugin again, because a restored round also restores its old list."""
+    """Send the added people to the plugin again, because a restored round also restores the plugin's previous list."""
 
 
 Effect = Kick | StartPlay | LoadMap | EndMatch | CancelMatch | SendAction | SendRoster

@@ -1,7 +1,7 @@
 """Define the errors returned to callers, each with its code and HTTP status.
 
-The message of an error is one sentence that the caller can act on. The API description says what an error means with
-the docstring of its class.
+The message of an error is one sentence that the caller can act on. The docstring of each class is the meaning of the
+error in the API description.
 """
 
 from __future__ import annotations
@@ -59,7 +59,7 @@ class InvalidParamsError(MatchpodError, code=ErrorCode.INVALID_PARAMS, status=40
 class InvalidFieldsError(InvalidParamsError):
     """Fields of a request break rules. The message is built from the faults when it is shown.
 
-    `unlisted` is the number of further faults; if it is not 0, it is added as the last fault.
+    `unlisted` is the number of further faults. Unless it is 0, a fault that states this number is added at the end.
     """
 
     def __init__(self, faults: tuple[Fault, ...], *, request: str = "the request body", unlisted: int = 0) -> None:

@@ -1,8 +1,9 @@
 """Define game events: frozen values that describe what happened, independent of the source that reported it.
 
-`cs2` creates them, `core` applies them in the order they were read. `at_ms` is the server's own clock, converted to UTC
-by the reader: reliable for differences, and the same for the same bytes. `is_enemy` is decided in `cs2`, by the sides
-that the log prints with both players; in free-for-all all others are enemies.
+The package `cs2` creates events, and `core` applies them in the order in which they were read. `at_ms` is the time on
+the server's own clock, converted to UTC by the reader. It is reliable for durations, and the same bytes always give the
+same time. `cs2` sets `is_enemy` from the sides that the log prints for both players; in free-for-all, all other players
+are enemies.
 """
 
 from __future__ import annotations
@@ -41,7 +42,7 @@ class ServerRestarted(Event, frozen=True):
 
 
 class LogGap(Event, frozen=True):
-    """Log bytes were lost; the statistics of the current map are incomplete. `is_freeze`: freeze time had begun."""
+    """Log bytes were lost: the map's statistics are incomplete. `is_freeze`: freeze time had begun before."""
 
     missing_bytes: int
     is_freeze: bool = False
@@ -67,14 +68,14 @@ class PlayerJoinedSide(NamedEvent, frozen=True):
 
 
 class PlayerDisconnected(NamedEvent, frozen=True):
-    """A client disconnected. `is_map_change`: the reason is logged for map changes, and also for a quit to the menu."""
+    """A client disconnected. `is_map_change`: the logged reason is that of a map change or of a quit to the menu."""
 
     reason: str
     is_map_change: bool
 
 
 class PlayersSeen(Event, frozen=True):
-    """The players that the console lists, polled after log lines were lost; a client may take `load_ms` to load."""
+    """The players on the console's list, polled after log lines were lost. `load_ms` is the load time of a client."""
 
     names: dict[PlayerId, str]
     load_ms: int
@@ -92,7 +93,7 @@ class ChatMessage(NamedEvent, frozen=True):
 
 
 class ServerSaid(Event, frozen=True):
-    """The server's console wrote to all players."""
+    """The server sent a chat message to all players from its console."""
 
     text: str
 
@@ -111,7 +112,7 @@ class WarmupBegan(Event, frozen=True):
 
 
 class MapLive(Event, frozen=True):
-    """The map is live: events count from here. `since_ms` is when its match start was logged and its duration begins.
+    """The map is live: later events count. Its duration begins at `since_ms`, when its match start was logged.
 
     If the log begins mid-map, `rounds_played` is above 0 and earlier rounds are unknown; the score is the current one.
     """
@@ -145,8 +146,8 @@ class RoundStarted(Event, frozen=True):
 class LineupGrown(Event, frozen=True):
     """A player who has been on a team since the start of the round was seen for the first time.
 
-    `was_unseen`: not mentioned since lines were lost, so they were on the team in all rounds since then. `is_return`:
-    they had left, and the lines of their return are missing.
+    `was_unseen`: no line had mentioned the player since lines were lost; they were on the team in all rounds since the
+    loss. `is_return`: the player had left, and the lines about their return are missing.
     """
 
     player_id: PlayerId
@@ -162,7 +163,7 @@ class LineupShrunk(Event, frozen=True):
 
 
 class RoundDecided(Event, frozen=True):
-    """A round has a winner and the map a new score. Kills may follow until the next freeze time.
+    """A round was decided, and the map has a new score. Kills may follow until the next freeze time.
 
     `winner_side` is None for a draw. If only `winner` is None, it is unknown which team was on that side, and the score
     is the last certain score. `is_last`: the map ends with this score, by the rules of the match.
@@ -186,8 +187,8 @@ class SidesSwapped(Event, frozen=True):
 class RoundRestored(Event, frozen=True):
     """A backup was restored: only the first `rounds_kept` rounds still count. A restart is a new MapLive instead.
 
-    `is_inferred`: the score shows the restore, and its lines are lost. `may_be_new`: the match may have been restarted
-    instead, so the rounds that are kept may not be the rounds that led to the score.
+    `is_inferred`: the lines about the restore are lost, but the score shows it. `may_be_new`: the match may have been
+    restarted instead, so the kept rounds may not be the rounds that led to the score.
     """
 
     rounds_kept: int
@@ -198,7 +199,7 @@ class RoundRestored(Event, frozen=True):
 
 
 class PauseEvent(Event, frozen=True):
-    """The beginning or end of a pause; `by` is its source as logged."""
+    """The beginning or the end of a pause; `by` is who or what caused it, as logged."""
 
     by: str
 
@@ -221,7 +222,7 @@ class Unpaused(PauseEvent, frozen=True):
 class MapEnded(Event, frozen=True):
     """The map ended and its score is final. No later play counts, unless a backup of the same map is restored.
 
-    `is_complete` is False if the log may lack the last rounds. `winner` is set after a surrender only. If the winner is
+    `is_complete` is False if the log may lack the last rounds. `winner` is set only after a surrender. If the winner is
     not known, the score is the last certain score.
     """
 
@@ -239,7 +240,7 @@ class MapEnded(Event, frozen=True):
 
 
 class Damage(Event, frozen=True):
-    """A hit. `damage` is uncapped; `health` is the health the victim had left."""
+    """A hit on a player. `damage` may exceed the victim's health; `health` is the victim's remaining health."""
 
     attacker: PlayerId
     victim: PlayerId
@@ -284,7 +285,7 @@ class PlayerGone(Event, frozen=True):
 
 
 class Assist(Event, frozen=True):
-    """A player assisted a kill: by blinding the victim in a flash assist, otherwise by damaging it."""
+    """A player assisted a kill: in a flash assist by blinding the victim, otherwise by damaging the victim."""
 
     player_id: PlayerId
     victim: PlayerId
@@ -384,7 +385,7 @@ class GameCounted(Event, frozen=True):
 
 
 class MvpNamed(Event, frozen=True):
-    """The plugin's running MVP count of a player after a round."""
+    """The plugin reported how often a player has been MVP on this map, as a total after a round."""
 
     round_number: int
     player_id: PlayerId
@@ -445,8 +446,10 @@ GameEvent = (
 
 COMBAT_EVENTS = frozenset((Damage, Kill, Death, PlayerGone, Assist, Blinded, GrenadeThrown, LineupGrown, LineupShrunk,
                            ChickenKilled, BombPlanted, BombDefused, BombExploded, EconomyCounted))  # fmt: skip
-"""About 90 % of all events. They affect only statistics and detections, so `Match.apply` has a fast path for them."""
+"""The types of combat events: about 90 % of all events. They affect only statistics and detections, so `Match.apply`
+has a fast path for them."""
 
 PRESENCE_EVENTS = frozenset((MapLoading, ServerRestarted, LogGap, PlayerConnected, PlayerEntered, PlayerJoinedSide,
                              PlayerDisconnected, PlayersSeen, PlayerRenamed))  # fmt: skip
-"""Events about who is on the server. They count even while the server is being configured, when play does not."""
+"""The types of events about who is on the server. They count even during the server's setup, when play does not
+count."""

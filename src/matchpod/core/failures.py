@@ -48,14 +48,15 @@ _OF_REASON: Final = {
 }
 
 FAILURE_REASONS: Final = frozenset(_OF_REASON)
-"""Reasons for which the service or the server is at fault. Their status is `failed`; all others have `stopped`."""
+"""Cancel reasons where the service or the server is at fault. Their status is `failed`; all other reasons have
+`stopped`."""
 
 SENTENCES: Final = (*_OF_FAILURE.values(), *_OF_REASON.values())
-"""All sentences that callers may get."""
+"""All sentences that callers may see as the reason of a failed match."""
 
 
 def sentence(reason: CancelReason | None, failure: Failure | None) -> str | None:
-    """Return what went wrong, for callers; None unless the match failed."""
+    """Return the sentence that tells callers why a match failed; None if the match did not fail."""
     if reason is None or reason not in FAILURE_REASONS:
         return None
     return _OF_REASON[reason] if failure is None else _OF_FAILURE[failure]

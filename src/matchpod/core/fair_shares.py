@@ -1,8 +1,8 @@
-"""Divide a limited number of places among organizations and the hosts that they send callbacks to.
+"""Divide a limited number of delivery slots among organizations and the hosts that receive their callbacks.
 
-An organization may hold at most as many places as are still free. Each of its hosts may hold at most as many as are
-then left for the organization. So a single organization gets half of the places and two get a third each, which always
-leaves room for another organization.
+An organization may occupy at most as many slots as are still free. Each of its hosts may occupy at most as many as then
+remain for the organization. So a single organization gets half of the slots, and two organizations get a third each.
+Some slots always remain free for another organization.
 """
 
 from __future__ import annotations
@@ -23,10 +23,10 @@ class Receiver(NamedTuple):
 
 
 class FairShares:
-    """The occupied places, per organization and per host."""
+    """The occupied delivery slots, counted per organization and per host."""
 
     def __init__(self, places: int, *, per_host: int) -> None:
-        """`per_host` is the maximum number of places for one host of an organization, even if more are free."""
+        """`places` is the number of slots, `per_host` the maximum for one host of an organization."""
         self._per_host = per_host
         self._of_org: Counter[str] = Counter()
         self._of_host: Counter[Receiver] = Counter()
@@ -34,39 +34,39 @@ class FairShares:
 
     @property
     def free(self) -> int:
-        """The number of places that are not held."""
+        """The number of slots that are not occupied."""
         return self._free
 
     def room(self, receiver: Receiver) -> int:
-        """Return how many more places this receiver may hold now; zero or negative if none."""
+        """Return how many more slots this receiver may occupy now; zero or negative if it may occupy none."""
         return min(self._per_host, self._left_for(receiver.org_id)) - self._of_host[receiver]
 
     def hold(self, receiver: Receiver) -> None:
-        """Hold a place, even if there is no room."""
+        """Occupy a slot for this receiver, even if the receiver has used up its share."""
         self._free -= 1
         self._of_org[receiver.org_id] += 1
         self._of_host[receiver] += 1
 
     def release(self, receiver: Receiver) -> None:
-        """Release a place of this receiver."""
+        """Free a slot of this receiver."""
         self._free += 1
         _decrement(self._of_org, receiver.org_id)
         _decrement(self._of_host, receiver)
 
     def full_organizations(self) -> list[str]:
-        """Return the organizations whose receivers have no room at all."""
+        """Return the organizations that may not occupy another slot for any of their receivers."""
         return [org_id for org_id in self._of_org if self._left_for(org_id) <= 0]
 
     def full_receivers(self) -> list[Receiver]:
-        """Return the receivers without room, of organizations that have room."""
+        """Return the receivers that may not occupy another slot, although their organization may."""
         left = {org_id: self._left_for(org_id) for org_id in self._of_org}
         return [host for host, held in self._of_host.items() if held >= min(self._per_host, left[host.org_id]) > 0]
 
     def choose(self, receivers: Sequence[Receiver], limit: int, *, rank: Callable[[Receiver], int]) -> list[int]:
-        """Return the positions of up to `limit` receivers that may hold a place now, in the order of their turns.
+        """Return the positions of up to `limit` receivers that may occupy a slot now, in the order of their turns.
 
-        Organizations take turns, and those with the fewest places are first. Within an organization, receivers are
-        ordered by rank, then by the number of places that they hold, then by position.
+        Organizations take turns, those with the fewest occupied slots first. Within an organization, receivers are
+        ordered by rank, then by the number of slots that they occupy, then by position.
         """
         of_org, of_host = self._of_org.copy(), self._of_host.copy()
         order: list[tuple[int, int, int]] = []

@@ -13,7 +13,7 @@ import msgspec
 
 @unique
 class FaultCode(Enum):
-    """A rule that a value breaks. Its value is the phrase that follows the name of the field, with parameters."""
+    """A rule that a value can break. The member's value is a phrase that follows the field's name, with parameters."""
 
     # JSON values
     NOT_AN_OBJECT = "must be a JSON object"
@@ -127,7 +127,7 @@ class FaultCode(Enum):
     MISSPELLED_CVAR = "{name} is not a console variable that a match may set; did you mean {meant}?"
 
     STATED = "{text}"
-    """A rule whose text is built by the code that checks it."""
+    """The rule of a fault whose text is built by the code that checks the value."""
 
 
 class FieldPath(msgspec.Struct, frozen=True):
@@ -160,7 +160,7 @@ class Fault(msgspec.Struct, frozen=True):
 
     @property
     def line(self) -> int | None:
-        """The line that breaks the rule; None if the value has no lines, or is wrong as a whole."""
+        """The number of the line that breaks the rule; None if the value has no lines, or is wrong as a whole."""
         found = self.parameters.get("line")
         return found if isinstance(found, int) else None
 
@@ -172,7 +172,7 @@ class Fault(msgspec.Struct, frozen=True):
 
     @property
     def message(self) -> str:
-        """The phrase, after the line number if the fault has one."""
+        """The phrase, preceded by the line number if the fault has one."""
         return self.phrase if self.line is None else f"line {self.line}: {self.phrase}"
 
 

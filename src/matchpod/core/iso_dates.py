@@ -1,7 +1,7 @@
 """Parse ISO 8601 calendar dates and date-times into milliseconds since 1970, and format such times.
 
-A date covers its whole day, a date-time one millisecond; without a zone both are UTC. Parsing uses integers only,
-so a zone offset may shift a time beyond the years 1 and 9999 without overflow.
+A date covers its whole day, a date-time a single millisecond. Without a zone, both are UTC. Parsing uses only integers,
+so nothing overflows if a zone offset shifts a time before the year 1 or after the year 9999.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ from typing import Final
 import msgspec
 
 LAST_MS: Final = 253_402_300_799_999
-"""The latest time that is formatted: the end of 9999. `datetime` supports no later time, but a log may contain one."""
+"""Latest time that can be formatted, in ms: the end of 9999. Logs may contain later times than `datetime` supports."""
 
 _DAY_MS: Final = 86_400_000
 _HOUR_MS: Final = 3_600_000

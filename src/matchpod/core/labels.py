@@ -1,4 +1,4 @@
-"""Labels of a match: short pairs of a name and a value from its caller, to find and group matches by."""
+"""Define the labels of a match: pairs of a name and a value, set by its caller to find and group matches."""
 
 from __future__ import annotations
 
@@ -7,27 +7,29 @@ from typing import Final
 import msgspec
 
 MAX_LABELS: Final = 8
-"""Maximum number of labels per match and per filter, such as an event, a round and a table. Each is an index row."""
+"""Maximum number of labels per match, and per filter. Typical labels are an event, a round and a table. Each label is a
+row in an index."""
 
 MAX_LABELED: Final = 10_000
-"""Maximum number of matches read for a list by label, which takes up to 0.1 s. A time range finds older matches."""
+"""Maximum number of matches that are read for a list filtered by label, which takes up to 0.1 s. Older matches are
+found if the filter has a time range."""
 
 SEPARATOR: Final = ":"
-"""Separates name and value in a filter. A name cannot contain it, a value can."""
+"""Separates the name of a label from its value in a filter. A name cannot contain it, but a value can."""
 
 
 class Label(msgspec.Struct, frozen=True):
-    """One label."""
+    """The name and the value of a label."""
 
     name: str
     value: str
 
     def __str__(self) -> str:
-        """Format the label for a filter."""
+        """Format the label as `name:value`, the form that filters use."""
         return f"{self.name}{SEPARATOR}{self.value}"
 
 
 def read_label(text: str) -> Label:
-    """Parse a label from a filter."""
+    """Parse a label in the form `name:value`, which filters use."""
     name, _, value = text.partition(SEPARATOR)
     return Label(name, value)

@@ -17,7 +17,7 @@ GAME_TYPE: Final = "cs2"
 """The only supported game, by its name in requests and results."""
 
 DEFAULT_DEATHMATCH_MINUTES = 10.0
-"""Length of a deathmatch if the caller sets none, which is the game's default. Without a limit it would never end."""
+"""Default length of a deathmatch in minutes, as in the game. A deathmatch without a time limit would never end."""
 
 MAX_LISTED_PLAYERS = 32
 """Maximum number of listed players, coaches and spectators per match. A server has up to 64 slots, but no mode needs as
@@ -70,7 +70,7 @@ class DmSubMode(StrEnum):
 
 
 class OnNoShow(StrEnum):
-    """The action if listed players are missing when the time to join ends."""
+    """What happens if listed players are missing when the time to join ends."""
 
     CANCEL = "cancel"
     """The match is canceled."""
@@ -95,7 +95,7 @@ class StartSides(StrEnum):
 
 
 class SidesBy(StrEnum):
-    """How the sides on which the teams began a map were decided."""
+    """What decided on which side each team began a map."""
 
     GIVEN = "given"
     """The settings of the match: its `sides`, or their default."""
@@ -118,7 +118,7 @@ class Winner(StrEnum):
 
 
 class Overtime(msgspec.Struct, frozen=True, kw_only=True):
-    """How a tie after all rounds is decided; None stands for the server's configuration."""
+    """The rules for a tie after all rounds. Values that are None are left to the server's configuration."""
 
     enabled: bool = True
     max_rounds: int | None = None
@@ -126,13 +126,13 @@ class Overtime(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class MapsWon(msgspec.Struct, frozen=True):
-    """The maps of a series that each team is given before it begins: an advantage, or maps that were won elsewhere."""
+    """The number of maps that each team is given as won before a series: an advantage, or maps played elsewhere."""
 
     team1: int = 0
     team2: int = 0
 
     def plus(self, team1: int, team2: int) -> tuple[int, int]:
-        """Return the score of the series after each team has also won this many maps."""
+        """Return the series score after each team has won this many maps in addition to its given maps."""
         return self.team1 + team1, self.team2 + team2
 
 
@@ -214,7 +214,7 @@ class GameSettings(msgspec.Struct, frozen=True, kw_only=True):
         return self.match_type is MatchType.DEATHMATCH and self.dm_sub_mode is not DmSubMode.TEAM
 
     def sides_on(self, number: int) -> StartSides | None:
-        """Return what decides the sides on map `number`; None if nothing was requested."""
+        """Return how the sides on map `number` are decided; None if nothing was requested."""
         return self.sides[number - 1] if 0 < number <= len(self.sides) else None
 
     def team_of(self, player_id: PlayerId) -> Team | None:

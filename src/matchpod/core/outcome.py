@@ -10,18 +10,18 @@ from matchpod.core.failures import Failure
 
 
 class Outcome(msgspec.Struct, frozen=True, kw_only=True):
-    """How a match ended. Without a reason it is finished; the player lists are set for `incomplete_roster` only."""
+    """How a match ended. Without a cancel reason it is finished. Only `incomplete_roster` sets the lists of players."""
 
     at_ms: int
     reason: CancelReason | None = None
     missing_players: tuple[PlayerId, ...] = ()
     connected_players: tuple[PlayerId, ...] = ()
     absent_players: tuple[PlayerId, ...] = ()
-    """Listed players who were not connected at the end, whether they had been before or not."""
+    """Listed players who were not connected at the end, including players who had been connected earlier."""
     is_log_complete: bool | None = None
-    """False if parts of the log of a canceled match are missing; None if nothing was played, or if it is unknown."""
+    """False if parts of the log of a canceled match are missing; None if no map began, or if this is unknown."""
     failure: Failure | None = None
-    """The failure, if it is more specific than the reason."""
+    """The failure, if it is more specific than the cancel reason."""
     forfeited_to: Team | None = None
     """The team that won a finished match because the other team forfeited; None if play decided the match."""
 

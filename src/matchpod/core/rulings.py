@@ -11,7 +11,7 @@ from msgspec import Meta
 from matchpod.core.model import GameSettings, MatchType
 
 RULING_DAYS: Final = 30
-"""Number of days after the end of a match in which a ruling is possible. It leaves time for protests."""
+"""Maximum number of days after the end of a match in which a ruling is possible: enough time for protests."""
 _RULING_MS: Final = RULING_DAYS * 24 * 60 * 60 * 1000
 
 
@@ -59,12 +59,12 @@ def rulings_end_ms(ended_at_ms: int) -> int:
 
 
 def has_ruled_teams(settings: GameSettings) -> bool:
-    """True if a ruling can name a winner. A deathmatch has no teams, and can only be void."""
+    """True if a ruling can name a winner. A deathmatch has no teams, and can only be declared void."""
     return settings.match_type is not MatchType.DEATHMATCH
 
 
 class _Decision(Protocol):
-    """A ruling as it is stored, returned or shown."""
+    """The common fields of a ruling in its stored, returned and displayed forms."""
 
     @property
     def winner(self) -> RuledWinner: ...

@@ -15,22 +15,23 @@ from typing import Final
 from cs2_protocol.steam_id import to_id64
 
 MAX_SEARCH: Final = 300
-"""Maximum length of a search, longer than an external id."""
+"""Maximum number of characters in a search: more than an external id has."""
 MAX_WORDS: Final = 8
-"""Maximum number of words in a search. Each is looked up for every match that the rarest word finds."""
+"""Maximum number of words in a search. For each match that contains the rarest word, all other words are looked up."""
 MAX_WORD: Final = 40
-"""Maximum length of a word, longer than a UUID without dashes. Further characters are ignored."""
+"""Maximum number of characters in a word: more than a UUID without dashes has. Further characters are ignored."""
 MAX_WHOLE: Final = 3
-"""Maximum number of digits of a number that must match a whole word: table 1 does not find table 12 or 100."""
+"""Maximum number of digits up to which a number must match a whole word: table 1 does not find table 12 or 100."""
 MAX_OF_MATCH: Final = 100
-"""Maximum number of words per match: an external id, two teams, eight labels, the players of a large deathmatch."""
+"""Maximum number of words per match: enough for an external id, two teams, eight labels and the players of a large
+deathmatch."""
 
 _WORD: Final = re.compile(r"[^\W_]+")
 _PROFILE: Final = re.compile(r"(?:https?://)?(?:www\.)?steamcommunity\.com/profiles/([^/?#\s]+)\S*", re.IGNORECASE)
 
 
 def words_of(texts: Iterable[str]) -> list[str]:
-    """Return the distinct words of some texts in their order, without case and accents."""
+    """Return the distinct words of these texts in order, with case and accents removed."""
     found: dict[str, None] = {}
     for text in texts:
         for word in _WORD.findall(_folded(text)):

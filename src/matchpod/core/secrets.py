@@ -15,11 +15,12 @@ _SECRET: Final = re.compile(
     r"|authorization|auth(?!or|_?id)"
     r"|steamaccount|header_?value|apikey|_key$|token$"
 )
-"""Parts of names of secrets. The exceptions are words such as passed, compass and author, and ids of webhooks."""
+"""Matches parts of names that denote secrets. Words such as passed, compass and author do not match, and neither do the
+ids of webhooks."""
 
 
 def is_secret_name(name: str) -> bool:
-    """True if a console variable, JSON field or log field with this name is secret and must not be stored or logged.
+    """True if the value of a variable or field with this name is secret, and must not be stored or logged.
 
     For example `sv_password`, `rcon_pass`, `LOGADDRESS_TOKEN_SECRET`, `sv_setsteamaccount`, `RemoteLogHeaderValue`,
     `steam_api_key`, `callbackAuthToken`, `discord_webhook`, `ftp_pwd`, `http_auth`.

@@ -31,11 +31,11 @@ class ServerPhase(StrEnum):
     ENDING = "ending"
     """The match has its outcome; the server is not released yet."""
     RELEASED = "released"
-    """The server is released. Final."""
+    """The server is released. No other phase follows."""
 
 
 class ServerStep(StrEnum):
-    """The trigger of a phase change of a server."""
+    """The triggers of a server's phase changes."""
 
     REGION_FULL = "region_full"
     """The region has no free slot, or its machine or cluster cannot provide servers at the moment."""

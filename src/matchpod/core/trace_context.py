@@ -15,7 +15,7 @@ TRACEPARENT: Final = "traceparent"
 """The name of the header, and of the field in the stored settings of a match."""
 
 MAX_CHARS: Final = 256
-"""Maximum length of a header that is read. This version has 55 characters, later versions may append fields."""
+"""Maximum length of a `traceparent` header that is read. Version 00 has 55 characters; later versions may have more."""
 
 _SAMPLED: Final = 0x01
 _FORM: Final = re.compile(r"(?!ff)([0-9a-f]{2})-([0-9a-f]{32})-([0-9a-f]{16})-([0-9a-f]{2})(-[ -~]*)?")
@@ -29,7 +29,7 @@ class TraceContext(msgspec.Struct, frozen=True):
     trace_id: str
     span_id: str
     is_sampled: bool = True
-    """False if the caller does not record the trace. Then it is not recorded here either."""
+    """False if the caller does not record the trace. In this case the service does not record it either."""
 
     @property
     def header(self) -> str:
@@ -68,7 +68,7 @@ def context_in(settings: bytes) -> TraceContext | None:
 
 
 def match_context(server_id: str, caller: TraceContext | None) -> TraceContext:
-    """Return the context of a match: its span in the trace of its caller, or in a new trace."""
+    """Return the trace context of a match: the match's own span, in the caller's trace or in a new trace."""
     trace_id = caller.trace_id if caller is not None else _digest(server_id, "trace", 16)
     return TraceContext(trace_id, span_id_of(server_id, "match"), is_sampled=caller is None or caller.is_sampled)
 

@@ -17,17 +17,17 @@ RETRY_AFTER_MS: Final = (
     *(5 * _S, 30 * _S, 2 * _MINUTE, 10 * _MINUTE, 30 * _MINUTE),
     *(1 * _HOUR, 2 * _HOUR, 4 * _HOUR, 6 * _HOUR, 9 * _HOUR),
 )
-"""Delays of the retries after each failed attempt. The last retry is 23 hours after the first attempt."""
+"""Delay in ms before each retry of a delivery. The last retry is 23 hours after the first attempt."""
 
 TRIED_MS: Final = 24 * _HOUR
-"""Time after the event until which attempts of a delivery are scheduled."""
+"""Maximum time in ms after an event for which attempts to deliver it are scheduled."""
 
 FAILING_MS: Final = 3 * 24 * _HOUR
-"""Time without a successful attempt after which a webhook is disabled."""
+"""Time in ms without a successful attempt after which a webhook is disabled."""
 
 FAILING_ATTEMPTS: Final = len(RETRY_AFTER_MS)
-"""Minimum number of failed attempts of the delivery that disables a webhook, which takes half a day. Failures within
-minutes, days after the last event, do not show that the receiver is gone."""
+"""Minimum number of failed attempts of a delivery before it disables its webhook, which takes half a day. A few
+failures within minutes, days after the previous event, do not show that the receiver is gone."""
 
 TEST_ATTEMPTS: Final = 3
 """Maximum number of attempts of a test. It is small, because a person waits for the result."""
@@ -75,15 +75,15 @@ def is_wanted(event: WebhookEvent, *, chosen: Collection[str], format: WebhookFo
 
 
 def shows_failing(event_type: str, *, attempts: int, created_at_ms: int, now_ms: int) -> bool:
-    """True if the last of these failed attempts was a scheduled delivery of an event, not a test or sent on request."""
+    """True if the latest of these failed attempts was scheduled for an event: no test, and not sent on request."""
     is_scheduled = attempts <= len(RETRY_AFTER_MS) + 1 and now_ms <= created_at_ms + TRIED_MS
     return is_scheduled and event_type != TEST_EVENT
 
 
 def retry_at_ms(event_type: str, *, attempts: int, created_at_ms: int, now_ms: int, spread: float) -> int | None:
-    """Return the time of the next attempt after this many failed attempts; None if the delivery is given up.
+    """Return when to retry a delivery after this many failed attempts; None if the delivery is given up.
 
-    `spread` is a random number from 0 to 1.
+    `spread` is a random number from 0 to 1 that determines the jitter.
     """
     most = TEST_ATTEMPTS - 1 if event_type == TEST_EVENT else len(RETRY_AFTER_MS)
     if not 0 < attempts <= most:

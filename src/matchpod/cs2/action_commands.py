@@ -1,8 +1,8 @@
 """Build the console commands of an action, and read the server's answers.
 
-On servers with the match plugin (MatchZy 0.8.15), the plugin's own commands are used, so that players cannot lift an
-admin's pause and the plugin's list of players is right. Its answers have a prefix and colors around the sentence, so
-known sentences are searched for in the answers.
+Servers with the match plugin (MatchZy 0.8.15) get the plugin's own commands, so that players cannot end an admin's
+pause and the plugin's list of players is right. The plugin's answers have a prefix and colors around a sentence, so
+answers are searched for known sentences.
 """
 
 from __future__ import annotations
@@ -25,11 +25,11 @@ _PLUGIN_LISTS: Final = {
     RosterRole.COACH2: "team2",
     RosterRole.SPECTATOR: "spec",
 }
-"""The plugin's list for each role. The plugin lists coaches with the players of their team."""
+"""For each role, the plugin's list that contains its people. Coaches are listed with the players of their team."""
 
 
 class CommandAnswer(msgspec.Struct, frozen=True):
-    """The meaning of an answer. `detail` is the reason if the server rejected the command."""
+    """What an answer of the server means. `detail` is the reason if the server rejected the command."""
 
     verdict: ServerVerdict
     detail: str | None = None
@@ -37,7 +37,7 @@ class CommandAnswer(msgspec.Struct, frozen=True):
 
 _ALREADY_LISTED: Final = "failed to add player"
 
-# The sentence in the answer, the verdict (LATER if another attempt may succeed), and the reason for people.
+# For each rejection: its sentence in the answer, the verdict (LATER if a retry may succeed), the reason for people.
 _REFUSALS: Final = (
     ("during halftime", ServerVerdict.LATER, "The plugin rejects this while the teams change sides."),
     ("tactical timeout is active", ServerVerdict.LATER, "The plugin rejects this during a tactical timeout."),
@@ -62,7 +62,7 @@ def action_commands(action: ActionRequest, settings: GameSettings, roster: Roste
         case ActionType.PAUSE:
             return (command("css_forcepause" if is_plugin else "mp_pause_match"),)
         case ActionType.UNPAUSE:
-            # The plugin ends only pauses that it knows.
+            # The plugin ends only pauses that it knows of, so the game's own command is sent too.
             return (*((command("css_forceunpause"),) if is_plugin else ()), command("mp_unpause_match"))
         case ActionType.RESTORE:
             return (command("css_restore", bare((action.round or 1) - 1)),)
@@ -73,23 +73,23 @@ def action_commands(action: ActionRequest, settings: GameSettings, roster: Roste
         case ActionType.REMOVE_PLAYER if is_plugin and action.steam_id is not None:
             return (_remove_player_command(action.steam_id),)
         case ActionType.REPLACE_PLAYER if is_plugin and action.in_ is not None and action.out is not None:
-            # Add the new player first. If the plugin rejects that, the other player is still listed.
+            # Add the new player first. If the plugin rejects the new player, the other player is still listed.
             return (add_player_command(action.in_, roster), _remove_player_command(action.out))
         case _:
             return ()
 
 
 def add_player_command(player_id: PlayerId, roster: Roster) -> str:
-    """Return the command that lists a person in the plugin with their current role."""
+    """Return the command that adds a person to the plugin's list for the person's current role."""
     role = roster.role_of(player_id)
     # An empty name keeps the player's own name.
     return command("matchzy_addplayer", bare(player_id), _PLUGIN_LISTS[role or RosterRole.SPECTATOR], quoted(""))
 
 
 def roster_commands(settings: GameSettings, roster: Roster, *, but: Container[PlayerId | None] = ()) -> tuple[str, ...]:
-    """Return the commands that add people to the plugin's list who are not in its match file, except those in `but`.
+    """Return the commands that add the people missing from the plugin's match file to its list, except people in `but`.
 
-    People who were removed stay on the plugin's list. The service keeps them off the server.
+    Removed people stay on the plugin's list, but the service keeps them off the server.
     """
     created = Roster.of(settings).roles
     added = [player for player in roster.roles if player not in created and player not in but]
@@ -99,7 +99,7 @@ def roster_commands(settings: GameSettings, roster: Roster, *, but: Container[Pl
 def read_answers(action: ActionRequest, answers: Sequence[str], *, may_be_listed: bool = False) -> CommandAnswer:
     """Read the answers to the commands of an action. An answer without a known rejection means acceptance.
 
-    `may_be_listed`: the person may already be on the right list, so a rejection as a duplicate is ignored.
+    `may_be_listed`: the person may already be on the right list, so a rejection because they are listed is ignored.
     """
     for answer in answers:
         said = "".join(character for character in answer if character.isprintable()).lower()
@@ -110,7 +110,7 @@ def read_answers(action: ActionRequest, answers: Sequence[str], *, may_be_listed
 
 
 def is_on_plugin_list(action: ActionRequest, settings: GameSettings, roster: Roster) -> bool:
-    """True if the plugin may still list a person in their role, because it never removes anybody from team2's list."""
+    """True if the plugin may still list a person in their role: it never removes people from the list of team2."""
     player = action.in_ if action.type is ActionType.REPLACE_PLAYER else action.steam_id
     if player is None:
         return False

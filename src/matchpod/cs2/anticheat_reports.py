@@ -1,7 +1,8 @@
 """Parse detections of anti-cheat plugins from three kinds of JSON posts, without raising.
 
-Detections are hints for human review. Names are untrusted. In free text the longest possible name is used, so a player
-whose name imitates the surrounding text can at most hide their own detection, but not accuse another player.
+Detections are hints for human review. Names are untrusted. In free text, the longest possible name is read as the
+player's name. A player whose name imitates the surrounding text can thus hide their own detection, but not accuse
+another player.
 """
 
 from __future__ import annotations
@@ -16,33 +17,34 @@ from cs2_protocol.raw_fields import RawFields, read_fields, read_items
 from cs2_protocol.steam_id import to_id64
 
 MAX_ENTRIES = 5_000
-"""Maximum number of entries that are read per post. A batch has a few per player."""
+"""Maximum number of entries read per post. A batch has a few entries per player."""
 
 MAX_REPORT_BYTES = 1024 * 1024
-"""Maximum size of a post that is parsed. A batch is sent every 30 s with a few KB of telemetry per player."""
+"""Maximum size in bytes of a post that is parsed. A batch is sent every 30 s, with a few KB of telemetry per player."""
 
 MAX_DETECTIONS = 256
 """Maximum number of detections read per post. More indicate a faulty plugin."""
 
 MAX_FREE_TEXT_CHARS = 4000
-"""Maximum length of a message that is parsed. A webhook message has at most 2,000 characters."""
+"""Maximum number of characters in a message that is parsed. A webhook message has at most 2,000 characters."""
 
 MAX_TEXT_CHARS = 500
-"""Maximum length to which texts are cut. The longest reason that a plugin writes has about 150 characters."""
+"""Maximum length of stored texts; longer texts are cut. The longest reason that a plugin writes has about 150
+characters."""
 
 UNKNOWN_WEAPON = "unknown"
-"""The weapon in CheatSuspected if the plugin did not send a weapon."""
+"""The weapon of a detection for which the plugin did not send a weapon."""
 
-# Other sources in a batch are statistics, such as players blinded by flashbangs.
+# A batch also contains entries of other sources, such as statistics of players blinded by flashbangs.
 _DETECTION_SOURCE = "detection_module"
 
-# TB Anti-Cheat: the name comes before the id.
+# Messages of TB Anti-Cheat have the name before the id.
 _TBAC_MESSAGE = re.compile(
     r"(?:\*\*[^\n]*\n)?```\s*Detection: (?P<kind>[^\n]*)\nWeapon: (?P<weapon>[^\n]*)\nInfo: (?P<reason>[^\n]*)\n\n"
     r"Name: (?P<name>.*)\nSteamID: (?P<id>[^\n]*)\nTime: [^\n]*```\s*",
     re.DOTALL,
 )
-# schwarper's AntiCheat: the details line is optional.
+# Messages of schwarper's AntiCheat may lack the details line.
 _ANTICHEAT_MESSAGE = re.compile(
     r"```\s*Server IP: [^\n]*\nPlayer: (?P<name>.*)\nSteamID: (?P<id>[^\n]*)\nCheat Type: (?P<kind>[^\n]*)"
     r"(?:\nDetails: (?P<reason>[^\n]*))?\n```\s*",
@@ -105,7 +107,7 @@ def _read_observation(entry: RawFields) -> PluginDetection | None:
 
 
 def _read_webhook(entry: RawFields) -> PluginDetection | None:
-    """Parse a webhook message for a chat channel; plugins on Windows write CRLF."""
+    """Parse a webhook message, which the plugin wrote for a chat channel. Plugins on Windows write CRLF."""
     content = entry.text("content")
     if content is None or len(content) > MAX_FREE_TEXT_CHARS:
         return None
@@ -133,7 +135,7 @@ def _detection(steam_id: str | None, *, name: str, kind: str, reason: str, weapo
         name=name[:MAX_TEXT_CHARS],
         kind=kind,
         reason=reason.strip()[:MAX_TEXT_CHARS] or kind,
-        # The game's log names weapons without this prefix.
+        # The game's log has the names of weapons without this prefix.
         weapon=weapon.strip().removeprefix("weapon_")[:MAX_TEXT_CHARS] or UNKNOWN_WEAPON,
     )
 

@@ -1,7 +1,8 @@
 """Turn combat, grenade and bomb lines of live rounds into events.
 
 CS2 does not log `Defused_The_Bomb`: 0 lines for 6 real defuses. The defuser is the last player who began to defuse and
-is still alive when the server reports the defuse; with several candidates, the reward paid in the same tick decides.
+is still alive when the server reports the defuse. If there are several such players, it is the one who got the reward
+in the same tick.
 """
 
 from __future__ import annotations
@@ -20,10 +21,11 @@ DEFUSE_REWARD = 300
 """Money paid to the defuser in the tick of the defuse."""
 
 MAX_WEAPON_CHARS = 64
-"""Maximum length to which weapon names are cut. The longest name in the game has 20 characters."""
+"""Maximum length of stored weapon names; longer names are cut. The longest name in the game has 20 characters."""
 
 MAX_DEFUSING = 64
-"""Maximum number of defusing players: all slots of a server. More are forged, so the first is dropped."""
+"""Maximum number of players who are defusing: all slots of a server. With more, the log is forged; the first is
+dropped."""
 
 _LAUNCHED = {
     "hegrenade": GrenadeKind.HE,
@@ -42,7 +44,7 @@ _LANDED = {
 
 
 class Combat(msgspec.Struct):
-    """State kept between combat lines."""
+    """The state that is kept between combat lines."""
 
     is_free_for_all: bool = False
     defusing: list[PlayerId] = []
@@ -88,12 +90,12 @@ class Combat(msgspec.Struct):
         )
 
     def suicide(self, at_ms: int, line: lines.Suicide) -> GameEvent:
-        """Return a death by suicide or the world, or the death of a living player who leaves."""
+        """Return a death by suicide or by the world, or the death of a player who left while alive."""
         self._stop_defusing(line.player.player_id)
         return events.Death(at_ms, line.player.player_id, line.weapon[:MAX_WEAPON_CHARS])
 
     def bomb_death(self, at_ms: int, line: lines.BombDeath) -> GameEvent:
-        """Return a death by the bomb; the suicide line that follows is treated as the same death."""
+        """Return a death by the bomb. The suicide line that follows is about the same death."""
         self._stop_defusing(line.player.player_id)
         return events.Death(at_ms, line.player.player_id, events.BOMB)
 
@@ -107,7 +109,7 @@ class Combat(msgspec.Struct):
         return events.Assist(at_ms, line.player.player_id, line.victim.player_id, line.is_flash, is_enemy)
 
     def blinded(self, at_ms: int, line: lines.BlindedBy) -> GameEvent:
-        """Return the blinding of a player by a flashbang."""
+        """Return the event of a player blinded by a flashbang."""
         is_enemy = self._are_enemies(line.player, line.thrower)
         return events.Blinded(at_ms, line.player.player_id, line.thrower.player_id, float(line.seconds), is_enemy)
 
@@ -117,18 +119,18 @@ class Combat(msgspec.Struct):
         return events.GrenadeThrown(at_ms, line.player.player_id, _LAUNCHED[line.grenade])
 
     def landed(self, at_ms: int, line: lines.GrenadeLanded) -> GameEvent | None:
-        """Return a grenade throw for CS:GO logs, which have no launch lines; else None."""
+        """Return a grenade throw in a CS:GO log, which has no launch lines; None in other logs."""
         kind = _LANDED.get(line.grenade)
         if self.has_launch_lines or kind is None:
             return None
         return events.GrenadeThrown(at_ms, line.player.player_id, kind)
 
     def killed_other(self, at_ms: int, line: lines.KilledOther) -> GameEvent | None:
-        """Return a chicken kill; None for windows and props."""
+        """Return the kill of a chicken; None for the destruction of windows and props."""
         return events.ChickenKilled(at_ms, line.player.player_id, line.weapon) if line.thing == "chicken" else None
 
     def triggered(self, at_ms: int, line: lines.Triggered) -> GameEvent | None:
-        """Handle a plant, a logged defuse, or the start of a defuse."""
+        """Handle a bomb plant, a logged defuse, or the start of a defuse."""
         player_id = line.player.player_id
         match line.trigger:
             case "Planted_The_Bomb":
@@ -148,7 +150,7 @@ class Combat(msgspec.Struct):
             self.paid, self.paid_at_ms = line.player.player_id, at_ms
 
     def bomb_end(self, at_ms: int, reason: RoundEndReason) -> GameEvent | None:
-        """Return the explosion or defuse that decided a round; None if neither did, or if the defuse was logged."""
+        """Return the explosion or defuse that decided a round; None if there was none, or if the defuse was logged."""
         if reason is RoundEndReason.TARGET_BOMBED:
             return events.BombExploded(at_ms)
         if reason is not RoundEndReason.BOMB_DEFUSED or self.is_defuse_logged:

@@ -16,7 +16,7 @@ from matchpod.core.requests.validation import CvarReading
 from matchpod.cs2.cvar_names import CVAR_NAMES
 
 MAX_SUGGESTIONS = 3
-"""Maximum number of faults with a suggestion. Finding the nearest of 500 names takes up to 3 ms."""
+"""Maximum number of faults that suggest a name. Finding the nearest of 500 names takes up to 3 ms."""
 
 FORBIDDEN_NAMES = (
     "sv_cheats", "sv_password", "sv_setsteamaccount", "quit", "exit", "alias", "map", "changelevel", "tv_record",
@@ -24,8 +24,8 @@ FORBIDDEN_NAMES = (
 FORBIDDEN_PREFIXES = (
     "rcon_", "exec", "log", "host_", "plugin", "meta", "css_", "matchzy_", "get5_", "kick", "say",
 )  # fmt: skip
-"""Names that give access to the server, its secrets, its logs or its plugins. No list can allow these names, not even
-an operator's. They are compared without case, as in the console."""
+"""Prefixes of names that give access to the server, its secrets, its logs or its plugins. They cannot be allowed, not
+even by an operator. They are compared without case, as in the console."""
 
 _NAME = re.compile(r"[A-Za-z][A-Za-z0-9_]{0,63}")
 _VALUE = re.compile(r"[A-Za-z0-9_.,:+#@ /-]{0,128}")
@@ -39,7 +39,7 @@ _NEVER = re.compile("|".join((*FORBIDDEN_NAMES, *(f"{prefix}.*" for prefix in FO
 def read_custom_cvars(
     text: str, *, extra_names: frozenset[str] = frozenset(), allow_simulator: bool = False
 ) -> CvarReading:
-    """Parse `customCvars`. `extra_names` are allowed by the operator, `sim_*` names only on simulated servers."""
+    """Parse `customCvars`. The operator allows `extra_names`; `sim_*` names are allowed only on simulated servers."""
     if fault := _size_fault(text):
         return CvarReading(faults=(fault,))
     known = CVAR_NAMES | extra_names
@@ -65,7 +65,7 @@ def is_never_allowed(name: str) -> bool:
 
 
 def _size_fault(text: str) -> Fault | None:
-    # Count characters first, to reject a huge text before it is encoded.
+    # Count characters first, so that a huge text is rejected before it is encoded.
     if len(text) > MAX_CVAR_BYTES or len(text.encode("utf-8", "surrogatepass")) > MAX_CVAR_BYTES:
         return Fault(FaultCode.TOO_MANY_BYTES, {"maximum": MAX_CVAR_BYTES})
     if text.removesuffix("\n").count("\n") >= MAX_CVAR_LINES:

@@ -1,9 +1,9 @@
 """Track the money and equipment of the players in the current round.
 
-A round's economy begins with its freeze time. The money at the start is in the game's `round_stats` block, which is
-printed just after it; in a real match of 15 rounds it equals the `before` of each player's first `money change`. The
-causes of `money change` lines show what players buy, and `left buyzone` lines what they carry. After lost lines,
-nothing is counted until the next freeze time.
+A round's economy begins with its freeze time. The game's `round_stats` block, printed just after the start of freeze
+time, has the money of each player; in a real match of 15 rounds it equals the `before` of the player's first `money
+change`. The causes of `money change` lines show what players buy, and `left buyzone` lines what they carry. After lost
+lines, nothing is counted until the next freeze time.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ from matchpod.core.events import EconomyCounted
 from matchpod.cs2.prices import equipment_value
 
 MAX_PLAYERS = 128
-"""Maximum number of players whose money is tracked. A server has at most 64, but ids may be forged."""
+"""Maximum number of players whose money is tracked. A server has at most 64, but a log can contain forged ids."""
 
 _PURCHASE = "purchase: "
 _CHARS = len(_PURCHASE)
@@ -31,22 +31,22 @@ def is_purchase(line: MoneyChange) -> bool:
 
 
 class EconomyReader(msgspec.Struct):
-    """Money and equipment since the start of freeze time."""
+    """The money and equipment of players since the start of freeze time."""
 
     is_known: bool = False
-    """False until the first freeze time, and after lost lines."""
+    """False before the first freeze time, and from a loss of lines until the next freeze time."""
     is_play: bool = False
-    """True if freeze time is over and the round is not decided."""
+    """True from the end of freeze time until the round is decided."""
     is_changed: bool = False
-    """True if some changes are not in an event yet."""
+    """True if `event` has not yet returned the latest changes."""
     has_money_lines: bool = False
     money: dict[PlayerId, int] = {}
     spent: dict[PlayerId, int] = {}
     equipment: dict[PlayerId, int | None] = {}
-    """Equipment value per player; None if an item is unknown."""
+    """Equipment value per player; None if the price of an item is unknown."""
 
     def start_freeze(self) -> None:
-        """Begin the economy of the next round."""
+        """Discard the economy of the previous round, and begin that of the next round."""
         self.is_known = True
         self.is_play = self.is_changed = self.has_money_lines = False
         self.money, self.spent, self.equipment = {}, {}, {}
@@ -62,7 +62,7 @@ class EconomyReader(msgspec.Struct):
             self.money, self.is_changed = dict(money), True
 
     def change_money(self, line: MoneyChange) -> None:
-        """Count a purchase or sellback. Any other line only shows that changes are logged."""
+        """Count a purchase or the return of an item. Other lines only show that the server logs changes of money."""
         player_id, cause = line.player.player_id, line.cause
         if player_id not in self.money:
             if not player_id or len(self.money) >= MAX_PLAYERS:
@@ -76,7 +76,7 @@ class EconomyReader(msgspec.Struct):
             self.is_changed = self.has_money_lines = True
 
     def leave_buyzone(self, line: LeftBuyzone) -> bool:
-        """Record the equipment value when a player first leaves the buy zone in a round; return True if it is new."""
+        """Record a player's equipment value when they first leave the buy zone in a round; True if it was recorded."""
         player_id = line.player.player_id
         equipment, items = self.equipment, line.items
         if player_id in equipment or not (player_id and items) or len(equipment) >= MAX_PLAYERS:
@@ -86,7 +86,7 @@ class EconomyReader(msgspec.Struct):
         return True
 
     def event(self, at_ms: int, round_number: int, *, without: Mapping[PlayerId, None]) -> EconomyCounted:
-        """Return all known values of the round, without the people in `without`."""
+        """Return all known values of the round as an event, without the people in `without`."""
         self.is_changed = False
         money, spent = (
             {who: n for who, n in amounts.items() if who not in without} for amounts in (self.money, self.spent)

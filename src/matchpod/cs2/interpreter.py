@@ -25,16 +25,16 @@ from matchpod.cs2.map_flow import MapFlow, MapPhase
 from matchpod.cs2.stats_block import StatsBlock
 
 MAX_USERS = 1024
-"""Maximum number of players whose user id is stored, far more than join a server during one match."""
+"""Maximum number of players whose user id is stored: far more than join a server during one match."""
 
-# A player who quits to the main menu has one of these reasons too, so they are a hint, but not proof of a map change.
+# A player who quits to the main menu also has one of these reasons, so a reason is no proof of a map change.
 _MAP_CHANGE_REASONS = frozenset(
     f"NETWORK_DISCONNECT_{word}" for word in ("LOOPDEACTIVATE", "LOOPSHUTDOWN", "LOOP_LEVELLOAD_ACTIVATE")
 )
 
 
 class Interpreter(msgspec.Struct):
-    """Interprets the log of one server. Its state is plain data, which can be stored after any line and continued."""
+    """Interprets the log of one server. Its state is plain data that can be stored after any line."""
 
     flow: MapFlow
     block: StatsBlock = msgspec.field(default_factory=StatsBlock)
@@ -42,7 +42,7 @@ class Interpreter(msgspec.Struct):
     users: dict[PlayerId, int] = {}
     """The user id of each player who entered. A rejoining player gets a new id; the old connection may end later."""
     absent: dict[PlayerId, None] = {}
-    """Players and bots who have disconnected. The server may still print lines about them; these prove no presence."""
+    """Players and bots who have disconnected. Later lines about them do not prove that they are back."""
 
     @staticmethod
     def of(settings: GameSettings) -> Interpreter:
@@ -50,7 +50,7 @@ class Interpreter(msgspec.Struct):
         return Interpreter(MapFlow.of(settings))
 
     def read(self, at_ms: int, line: Line, out: list[GameEvent]) -> None:
-        """Append the events of a line to `out`; most lines have none."""
+        """Interpret a line, and append its events to `out`. Most lines have no events."""
         kind = type(line)
         step = _STEPS.get(kind)
         if step is not None:
@@ -71,20 +71,20 @@ class Interpreter(msgspec.Struct):
             change(flow, at_ms, line, out)
 
     def restart(self) -> None:
-        """Forget map and players, because a new server process has started."""
+        """Discard the map and the players, because a new server process has started."""
         self.flow.restart()
         self.economy.forget()
         self.users.clear()
         self.absent.clear()
 
     def on_lost_lines(self, at_ms: int, size: int) -> None:
-        """Handle lost lines. Players may have returned, teams may have changed sides, and the match may have begun."""
+        """Handle lost lines, in which players may return, teams may change sides, and the match may begin."""
         self.flow.on_lost_lines(at_ms, size)
         self.economy.forget()
         self.absent.clear()
 
     def _is_live_now(self, at_ms: int, line: Line, out: list[GameEvent]) -> bool:
-        """True if a fight shows that the map is live: a deathmatch, or a round whose start is the first line."""
+        """True if a fight shows that the map is live: a deathmatch, or a round that began before a player was seen."""
         if self.flow.unseen_start_ms is not None and isinstance(line, player_lines.PlayerLogLine):
             self._observe_side(at_ms, line.player, out)
         return self.flow.start_deathmatch(at_ms, out)
@@ -94,11 +94,11 @@ class Interpreter(msgspec.Struct):
         return token.is_pending or token.player_id in self.absent
 
     def _observe_fighters(self, at_ms: int, line: Line, out: list[GameEvent]) -> None:
-        """Update the sides of the players in a fight line, except players who may have left since they acted."""
+        """Update the sides of the players in a fight line, except players who may have left since their action."""
         match line:
             case player_lines.Killed() | player_lines.Attacked():
                 is_kill = isinstance(line, player_lines.Killed)
-                if line.weapon not in UTILITY:  # a grenade outlives its thrower
+                if line.weapon not in UTILITY:  # a grenade may explode after its thrower has left
                     self._observe_side(at_ms, line.player, out, is_proof=is_kill)
                 self._observe_side(at_ms, line.victim, out, is_proof=is_kill)
             case player_lines.Triggered(trigger=trigger) if trigger != "Dropped_The_Bomb":
@@ -131,7 +131,7 @@ class Interpreter(msgspec.Struct):
     def _arrive(self, at_ms: int, player_id: PlayerId, out: list[GameEvent]) -> None:
         self.absent.pop(player_id, None)
         if player_id in self.flow.sides.unproven:
-            self.flow.set_side(at_ms, player_id, None, out)  # the line of their disconnect is lost
+            self.flow.set_side(at_ms, player_id, None, out)  # the line about their disconnect is lost
 
     def _switched(self, at_ms: int, line: player_lines.SwitchedTeam, out: list[GameEvent]) -> None:
         player_id = line.player.player_id
@@ -147,7 +147,7 @@ class Interpreter(msgspec.Struct):
     def _disconnected(self, at_ms: int, line: player_lines.Disconnected, out: list[GameEvent]) -> None:
         player_id, user_id = line.player.player_id, line.player.user_id
         if not player_id or self.users.get(player_id, user_id) != user_id:
-            return  # an old connection of a player who has rejoined since
+            return  # an old connection of a player who has rejoined in the meantime
         self.users.pop(player_id, None)
         if len(self.absent) >= MAX_USERS:
             self.absent.clear()
@@ -172,21 +172,22 @@ class Interpreter(msgspec.Struct):
         out.append(events.ServerSaid(at_ms, line.message))
 
     def _rcon(self, at_ms: int, line: world_lines.RconCommand, out: list[GameEvent]) -> None:
-        if len(line.command) >= MIN_SAID_BYTES:  # shorter commands are the regular console queries
+        if len(line.command) >= MIN_SAID_BYTES:  # shorter commands are regular console queries
             out.append(events.CommandLogged(at_ms, len(line.command.encode())))
 
     def _item(self, at_ms: int, line: player_lines.ItemTransfer, out: list[GameEvent]) -> None:
         sides, player_id = self.flow.sides, line.player.player_id
-        if sides.seen.get(player_id) is line.player.side:  # saves a call on every fifth line
+        if sides.seen.get(player_id) is line.player.side:  # avoids a call for every fifth line
             return
-        if line.verb != "dropped" or player_id not in sides.unproven:  # leaving players drop their items
+        if line.verb != "dropped" or player_id not in sides.unproven:  # the items of leaving players are dropped, too
             self._observe_side(at_ms, line.player, out, is_proof=line.verb == "purchased")
 
     def _observe_side(self, at_ms: int, token: PlayerToken, out: list[GameEvent], *, is_proof: bool = False) -> None:
         """Update a player's side from any line about the player.
 
-        The line of a team change may be lost, and a rejoin has none. With `is_proof`, the line is never printed for
-        players who have left, so it proves that the player has returned even if the lines of the return are missing.
+        The line about a team change may be lost, and none is printed when a player rejoins. `is_proof` is True for a
+        line that is never printed for players who have left; it proves that the player is back, even if the lines about
+        the return are missing.
         """
         side, player_id, sides = token.side, token.player_id, self.flow.sides
         if side is None or not player_id or sides.seen.get(player_id) is side or player_id in sides.guests:
@@ -202,11 +203,11 @@ class Interpreter(msgspec.Struct):
         self.flow.set_side(at_ms, player_id, side, out)
         if is_new and self.flow.unseen_start_ms is not None:
             self.flow.start_unseen_round(out)
-        if is_late and (team := sides.team_of(player_id)) is not None:  # the log has no line of the player's arrival
+        if is_late and (team := sides.team_of(player_id)) is not None:  # the log has no line about the player's arrival
             out.append(events.LineupGrown(at_ms, player_id, team, is_return=is_return))
 
     def _prove(self, at_ms: int, player_id: PlayerId, out: list[GameEvent], side: Side | None = None) -> None:
-        """Record that a player is still on the server, on this side, after lost lines in which they may have left."""
+        """Record that a player is on the server, on this side, although they may have left during lost lines."""
         sides = self.flow.sides
         if player_id in sides.unproven:
             sides.set_side(player_id, side or sides.player_sides[player_id])
@@ -225,7 +226,7 @@ class Interpreter(msgspec.Struct):
         self._add_economy(at_ms, self.flow.rounds_played, out)
 
     def _freeze(self, at_ms: int, line: world_lines.FreezeStarted, out: list[GameEvent]) -> None:
-        self._add_economy(at_ms, self.flow.rounds_played, out)  # changes after the decision
+        self._add_economy(at_ms, self.flow.rounds_played, out)  # include changes after the decision
         self.economy.start_freeze()
         self.flow.on_freeze(at_ms, line, out)
 
@@ -239,7 +240,7 @@ class Interpreter(msgspec.Struct):
             self._observe_side(at_ms, line.player, out, is_proof=True)
         is_counted = economy.is_play and flow.phase is MapPhase.LIVE and line.player.player_id not in flow.sides.guests
         is_new = is_counted and economy.leave_buyzone(line)
-        # one event when all players have left the zone, to save time
+        # to save time, return one event for all players who have left the zone
         if is_new and len(economy.equipment) == len(flow.sides.player_sides):
             self._add_economy(at_ms, flow.rounds_played + 1, out)
 
@@ -270,7 +271,7 @@ class Interpreter(msgspec.Struct):
 
 
 def _has_guest(line: Line, guests: Mapping[PlayerId, None]) -> bool:
-    """True for a fight line with a spectator or coach, which is not counted in any statistics.
+    """True for a fight line that involves a spectator or coach. Such lines do not count in any statistics.
 
     CS2 has no coach slots, so the plugin kills coaches at the start of each round to take them out of the game.
     """
@@ -286,7 +287,7 @@ def _has_guest(line: Line, guests: Mapping[PlayerId, None]) -> bool:
 
 
 _PROOFS = frozenset((events.Kill, events.Death, events.BombPlanted))
-"""Fight events that update the sides of players even if no lines were lost."""
+"""Fight events that prove on which sides the players are, and update them even if no lines were lost."""
 
 _STEPS: dict[type, Callable[..., None]] = {
     player_lines.ItemTransfer: Interpreter._item,

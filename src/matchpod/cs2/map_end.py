@@ -1,4 +1,4 @@
-"""Define how a map ends: the reports of its end, and the scores that end it."""
+"""Define how the end of a map is recognized: the reports about it, and the scores that end a map."""
 
 from __future__ import annotations
 
@@ -9,18 +9,18 @@ from matchpod.core.model import GameSettings, MatchType
 from matchpod.cs2.match_commands import overtime_cvars
 
 _DEFAULT_ROUNDS = {MatchType.COMPETITIVE: 24, MatchType.WINGMAN: 16, MatchType.CASUAL: 15, MatchType.RETAKES: 8}
-"""Maximum number of rounds per mode, from the game's own config files."""
+"""Maximum number of rounds per map for each mode, from the game's own config files."""
 
 _LIMITS = ("mp_timelimit", "mp_winlimit", "mp_fraglimit")
-"""Console variables that may end a map before its rounds are played."""
+"""Console variables that may end a map before all of its rounds are played."""
 
 _OVERTIME_ROUNDS = 6
 _WINGMAN_OVERTIME_ROUNDS = 4
-"""Number of rounds per overtime, from the plugin's own config files."""
+"""Number of rounds per overtime in wingman, from the plugin's own config files."""
 
 
 class EndReport(msgspec.Struct, frozen=True, kw_only=True):
-    """A report of a map's end. `Game Over` has the score by side; the plugin reports it by team, or only the winner."""
+    """A report of a map's end. `Game Over` has a score by side; the plugin has one by team, or only the winner."""
 
     at_ms: int
     by_side: tuple[int, int] | None = None
@@ -28,20 +28,20 @@ class EndReport(msgspec.Struct, frozen=True, kw_only=True):
     winner: Team | None = None
 
     def score_of_winner(self, last: tuple[int, int]) -> tuple[int, int] | None:
-        """Return the last score in the log if it agrees with the winner. A score is never invented."""
+        """Return the last score in the log if it agrees with the reported winner; otherwise None."""
         team1, team2 = last
         return last if team1 != team2 and self.winner is (Team.TEAM1 if team1 > team2 else Team.TEAM2) else None
 
 
 class EndRules(msgspec.Struct, frozen=True, kw_only=True):
-    """The rules for the end of a map. `max_rounds` is without overtime; None if the rounds are not limited."""
+    """The rules for the end of a map. `max_rounds` excludes overtime; None if the rounds are not limited."""
 
     max_rounds: int | None = None
     overtime_rounds: int = _OVERTIME_ROUNDS
     can_clinch: bool = True
     has_overtime: bool = True
     can_tie: bool = False
-    """True if it is unknown whether the server plays overtime, so that a tie after all rounds may end the map."""
+    """True if the server may play without overtime, so that a tie after all rounds may end the map."""
     may_end_anytime: bool = False
     """True if other limits may end the map, such as a time limit that the caller set."""
 
@@ -57,27 +57,27 @@ class EndRules(msgspec.Struct, frozen=True, kw_only=True):
         default = int(rounds) if rounds.isdecimal() else _DEFAULT_ROUNDS.get(settings.match_type)
         overtime = cvars.get("mp_overtime_maxrounds", "")
         is_wingman, has_series = settings.match_type is MatchType.WINGMAN, settings.match_type.has_series
-        # The plugin switches overtime on.
+        # The plugin enables overtime.
         is_on = cvars.get("mp_overtime_enable", "1" if settings.uses_plugin else "0") not in ("0", "false")
         return EndRules(
             max_rounds=settings.max_rounds or default or None,
             overtime_rounds=(int(overtime) if overtime.isdecimal() else 0)
             or (_WINGMAN_OVERTIME_ROUNDS if is_wingman else _OVERTIME_ROUNDS),
             can_clinch=cvars.get("mp_match_can_clinch", "1") not in ("0", "false"),
-            # Without overtime, a map of a series may be a tie, which only its `Game Over` shows.
+            # Without overtime, a map of a series may end in a tie. Only its `Game Over` line shows that.
             has_overtime=has_series or is_on,
             can_tie=has_series and not is_on,
             may_end_anytime=any(cvars.get(name, "0") not in ("", "0") for name in _LIMITS),
         )
 
     def ends_after(self, score: tuple[int, int]) -> list[tuple[int, int]]:
-        """Return the scores with which the map may end after the next round."""
+        """Return the scores that end the map if they are reached in the next round."""
         first, second = score
         following = ((first + 1, second), (first, second + 1))
         return [after for after in following if self.is_end(after) or self._is_tie(after)]
 
     def may_end(self, score: tuple[int, int]) -> bool:
-        """True if the round after this score may end the map. In overtime, every round may."""
+        """True if the round that follows this score may end the map. In overtime, every round may."""
         rounds = sum(score)
         if self.max_rounds is None or self.may_end_anytime or rounds >= self.max_rounds:
             return True
@@ -85,7 +85,7 @@ class EndRules(msgspec.Struct, frozen=True, kw_only=True):
         return not is_early and bool(self.ends_after(score))
 
     def is_break_after(self, score: tuple[int, int]) -> bool:
-        """True if the teams change sides, or overtime begins, after the round with this score."""
+        """True if the teams change sides, or an overtime begins, after the round with this score."""
         if self.max_rounds is None:
             return False
         over = sum(score) - self.max_rounds

@@ -1,11 +1,12 @@
 """Track the phase, round and score of a map, and emit the events of its flow.
 
 A map is live from the first round after the last `Match_Start` outside warmup, if a human is on a side. The server
-prints that line for every restart, so a later `Match_Start` or a status of -1 rounds discards the previous rounds, and
-knife rounds and restarts need no special case. Scores come from the server and are converted from sides to teams. While
-the sides are in doubt, the last certain score stays. A map that ends in doubt has no winner, unless the plugin reports
-the winner. The end of a map needs two sources, such as `Game Over` and the score of the last round, or a plugin report
-and a line that only follows the end of a match. A single report is accepted after a timeout.
+prints `Match_Start` for every restart, so a later `Match_Start`, or a status of -1 rounds, discards the previous
+rounds; knife rounds and restarts need no special case. Scores come from the server and are converted from sides to
+teams. While it is uncertain which team is on which side, the last certain score is kept; a map that ends at this time
+has no winner, unless the plugin reports it. The end of a map needs two sources, such as `Game Over` and the score of
+the last round, or a plugin report and a line that only follows the end of a match. A single report is accepted after a
+timeout.
 """
 
 from __future__ import annotations
@@ -25,16 +26,17 @@ from matchpod.cs2.map_end import EndReport, EndRules
 from matchpod.cs2.sides import SideTracker
 
 CONFIRM_TIMEOUT_MS = 20_000
-"""Timeout for the second source of a map end. A log post takes less than a second, unless it has to be resent."""
+"""Timeout in ms for the second source of a map's end. A log post takes less than a second, unless it has to be sent
+again."""
 
 END_BYTES = 2_000
 END_PLAYER_BYTES = 500
-"""Maximum number of lost bytes, in total and additionally per player, that cannot be from two rounds. In four real
+"""Threshold in bytes, as a total and as an addition per player: a smaller loss cannot be from two rounds. In four real
 matches, the end of a map has 1,300 to 4,800 bytes. A further round would add statistics and money of each player, and
 the lines of its end."""
 
 MAX_ROUNDS = 1000
-"""Maximum number of rounds per map. No match is longer; larger numbers are invalid and would cost memory."""
+"""Maximum number of rounds per map. No match is longer; a larger number in a log is invalid, and would cost memory."""
 
 _NO_SCORE = (0, 0)
 _REASONS = {reason.value: reason for reason in RoundEndReason}
@@ -45,11 +47,11 @@ _TIMEOUTS = {"TimeOutCTs": Side.CT, "TimeOutTs": Side.T}
 
 class MapPhase(StrEnum):
     UNKNOWN = "unknown"
-    """Reading started in the middle of a log; the next status line shows the phase."""
+    """The log was read from the middle on; the next status line shows the phase."""
     WARMUP = "warmup"
     """Warmup: events do not count."""
     ARMED = "armed"
-    """The match was (re)started; the next round is round 1."""
+    """The match was started or restarted; the next round is round 1."""
     LIVE = "live"
     """Live: events count toward score and statistics."""
     OVER = "over"
@@ -57,14 +59,14 @@ class MapPhase(StrEnum):
 
 
 class Loss(msgspec.Struct, frozen=True):
-    """Lost lines: when the loss was first noticed, and its size in bytes, None if unknown."""
+    """Lost log lines: when the loss was first noticed, and its size in bytes; None if the size is unknown."""
 
     at_ms: int
     size: int | None
 
 
 class MapFlow(msgspec.Struct):
-    """The state of the current map. `is_map_open`: MapLive was emitted for `open_map`, but MapEnded not yet."""
+    """The state of the current map. `is_map_open` is True between the events MapLive and MapEnded of `open_map`."""
 
     sides: SideTracker
     combat: Combat
@@ -74,42 +76,43 @@ class MapFlow(msgspec.Struct):
     is_map_open: bool = False
     open_map: str = ""
     is_warmup: bool | None = None
-    """None if unknown, as after a map load."""
+    """True in warmup; None if this is unknown, as after a map load."""
     is_warmup_reported: bool = False
     is_restoring: bool = False
     awaits_start: bool = False
-    """True if current play is not part of the match, which begins with the next `Match_Start` or map load."""
+    """True if the current play does not belong to the match, which begins with the next `Match_Start` or map load."""
     match_start_ms: int = 0
     rounds_played: int = 0
     scores: list[tuple[int, int]] = msgspec.field(default_factory=lambda: [_NO_SCORE])
-    """The score by team after 0, 1, 2 … rounds of this map."""
+    """The score by team after 0, 1, 2 and more rounds of this map."""
     is_freeze: bool = False
     is_freeze_time: bool = False
-    """True if freeze time has begun and the next round has not."""
+    """True from the start of freeze time until the next round begins."""
     is_freeze_cut: bool = False
-    """True if lines were lost since the start of the freeze time, or if its start was not seen."""
+    """True if lines of the current freeze time were lost, or if its start was not seen."""
     is_start_certain: bool = False
     """True if the sides were certain at the start of the current round."""
     freeze_score: tuple[int, int] | None = None
     """The score by side in the status line of the current freeze time, or the latest score while sides are in doubt."""
     end_rules: EndRules = msgspec.field(default_factory=EndRules)
     side_names: dict[Side, str | None] = {}
-    """The names printed since the map was loaded or last went live. Earlier names may belong to the other side."""
+    """The team names by side, as printed since the map was loaded or last went live. Earlier names may belong to the
+    other team."""
     is_first_assumed: bool = False
-    """True if the current round is assumed to be the first, because the log begins in its freeze time. The score at its
-    end shows whether it is."""
+    """True if the log begins in a freeze time, and the following round is assumed to be the first. The score after this
+    round shows whether that is right."""
     unseen_start_ms: int | None = None
-    """When the current round began, if no player has been seen on a side yet."""
+    """When the current round began, as long as no player has been seen on a side."""
     surrendered_to: Side | None = None
     timeout_callers: dict[Side, PlayerId] = {}
-    """The players who called a timeout by vote that has not begun yet, by side."""
+    """Per side, the player who called a timeout by vote, if the timeout has not begun yet."""
     loss: Loss | None = None
-    """The lines lost since the score was last printed. The map may have ended in them."""
+    """The lines lost since the score was last printed, or None. The map may have ended in lost lines."""
     is_restart_asked: bool = False
     """True if a restart was announced, to which the next `Match_Start` belongs."""
     end_report: EndReport | None = None
     end_received_ms: int | None = None
-    """When the pending `end_report`, which waits for a second source, was received."""
+    """When the pending `end_report`, which waits for a second source, was received; None without such a report."""
 
     @staticmethod
     def of(settings: GameSettings) -> MapFlow:
@@ -120,7 +123,7 @@ class MapFlow(msgspec.Struct):
         return flow
 
     def restart(self) -> None:
-        """Forget map and players, because a new server process has started."""
+        """Discard the state of the map and the players, because a new server process has started."""
         self.phase = MapPhase.UNKNOWN
         self.is_warmup, self.is_restoring, self.unseen_start_ms = None, False, None
         self.loss, self.is_restart_asked, self.is_freeze_cut = None, False, True
@@ -130,7 +133,7 @@ class MapFlow(msgspec.Struct):
     def on_lost_lines(self, at_ms: int, size: int) -> None:
         """Handle lost lines, which may contain the start or end of the match, or a change of sides.
 
-        `size` is their number of bytes; 0 if it is unknown.
+        `size` is the number of lost bytes; 0 if it is unknown.
         """
         self.awaits_start, self.freeze_score, self.unseen_start_ms = False, None, None
         self.is_restoring, self.is_freeze_cut = False, True
@@ -143,7 +146,7 @@ class MapFlow(msgspec.Struct):
     # --- lines -------------------------------------------------------------------------------------------------
 
     def set_side(self, at_ms: int, player_id: PlayerId, side: Side | None, out: list[GameEvent]) -> None:
-        """Set the side of a player, None for neither; in deathmatch the map may go live."""
+        """Set the side of a player; None removes them from both sides. In a deathmatch the map may go live."""
         self.sides.set_side(player_id, side)
         self.start_deathmatch(at_ms, out)
 
@@ -176,7 +179,7 @@ class MapFlow(msgspec.Struct):
                 self.is_restart_asked = True
 
     def on_freeze(self, at_ms: int, _line: world_lines.FreezeStarted, out: list[GameEvent]) -> None:
-        """Handle the start of freeze time. At halftime, all players have changed sides by then."""
+        """Handle the start of freeze time. At halftime, all players have changed sides by this time."""
         self.is_freeze = self.is_freeze_time = True
         self.is_freeze_cut = self.is_start_certain = False
         self.freeze_score = self.unseen_start_ms = None
@@ -184,13 +187,13 @@ class MapFlow(msgspec.Struct):
             self._vote(at_ms, out)
 
     def on_team_name(self, _at_ms: int, line: world_lines.TeamPlaying, _out: list[GameEvent]) -> None:
-        """Record the team name of a side. It does not show swaps, because after halftime it is still the old name."""
+        """Record the team name on a side. It does not show changes of sides: after halftime the old name is kept."""
         if line.name and self.side_names.get(line.side.other) == line.name:
-            del self.side_names[line.side.other]  # the team has changed sides, and only its name was printed since
+            del self.side_names[line.side.other]  # outdated: the team has changed sides
         self.side_names[line.side] = line.name
 
     def on_round_end(self, at_ms: int, line: world_lines.RoundEndNotice, out: list[GameEvent]) -> None:
-        """Handle the decision of a round."""
+        """Handle the notice that decides a round, and its new score."""
         if self.is_restoring or self.is_warmup or self.phase in (MapPhase.OVER, MapPhase.WARMUP):
             return
         won_ct, won_t = line.side is Side.CT, line.side is Side.T
@@ -200,7 +203,7 @@ class MapFlow(msgspec.Struct):
         if self.phase is not MapPhase.LIVE or sum(before) < sum(self.freeze_score or self.scores[-1]):
             self._resume_at(at_ms, self._rounds_until(before), before, out)
             if self.phase is not MapPhase.LIVE:
-                return  # the map had ended, and the round belongs to another match
+                return  # the map has ended, and the round belongs to another match
         reason = _REASONS.get(line.notice, RoundEndReason.UNKNOWN)
         if (bomb_end := self.combat.bomb_end(at_ms, reason)) is not None:
             out.append(bomb_end)
@@ -208,7 +211,7 @@ class MapFlow(msgspec.Struct):
             self.sides.is_doubtful = False  # no round was lost, so the teams cannot have changed sides
         self._vote(at_ms, out, is_seen_only=True)
         self._follow_score(at_ms, before, out)
-        # The score shows a round whose lines were lost, but not a drawn round.
+        # The score also counts rounds whose lines were lost, except draws.
         self.rounds_played = min(max(self.rounds_played + 1, line.ct + line.t), MAX_ROUNDS)
         self.is_first_assumed = self.is_freeze = self.is_freeze_time = self.is_start_certain = False
         self.freeze_score = self.unseen_start_ms = self.loss = None
@@ -222,7 +225,7 @@ class MapFlow(msgspec.Struct):
         out.append(events.RoundDecided(at_ms, self.rounds_played, winner, line.side, reason, *score, is_last=is_last))
 
     def on_score(self, at_ms: int, line: world_lines.MatchScore, out: list[GameEvent]) -> None:
-        """Handle the status of the match: the score and the number of rounds played."""
+        """Handle a status line of the match: the score and the number of rounds played."""
         if self.awaits_start and line.rounds_played >= 0:
             return
         if self._is_next_map(line.map_name):
@@ -237,7 +240,7 @@ class MapFlow(msgspec.Struct):
             self._apply_live_score(at_ms, line, out)
 
     def on_game_over(self, at_ms: int, line: world_lines.GameOver, out: list[GameEvent]) -> None:
-        """Handle `Game Over`, which ends the map at once if a second source agrees."""
+        """Handle `Game Over`. It ends the map immediately if a second source agrees."""
         if self.phase is MapPhase.OVER or self.awaits_start:
             return
         self._set_map_name(self.map_name or line.map_name)
@@ -263,7 +266,7 @@ class MapFlow(msgspec.Struct):
             out.append(events.Unpaused(at_ms, line.by))
 
     def on_vote(self, _at_ms: int, line: world_lines.Vote, _out: list[GameEvent]) -> None:
-        """Record who called a successful vote for a timeout. Its pause begins with the next freeze time."""
+        """Record who called a successful vote for a timeout. The pause begins with the next freeze time."""
         player = line.player
         if line.step == "succeeded" and line.issue.strip() == _TIMEOUT_VOTE and player.side and player.player_id:
             self.timeout_callers[player.side] = player.player_id
@@ -283,29 +286,29 @@ class MapFlow(msgspec.Struct):
             self.confirm_end(report.at_ms, out)
         elif self.is_map_open and (waiting is None or waiting.by_team is None):
             self.end_report = report
-            if self.phase is not MapPhase.LIVE:  # the server moved on, which is the second source
+            if self.phase is not MapPhase.LIVE:  # the server has left the map, which is the second source
                 self.confirm_end(report.at_ms, out)
 
     def next_deadline_ms(self) -> int | None:
-        """Return the latest time to call `accept_unconfirmed_end`; None without a pending report."""
+        """Return the deadline at which `accept_unconfirmed_end` must be called; None without a pending report."""
         report, received_ms = self.end_report, self.end_received_ms
         return None if report is None else (report.at_ms if received_ms is None else received_ms) + CONFIRM_TIMEOUT_MS
 
     def stamp_end_report(self, now_ms: int) -> None:
-        """Record on our clock when a pending report was received, because the server's clock may be fast or wrong."""
+        """Record on our clock when a pending report was received, because the server's clock may be wrong."""
         if self.end_report is None:
             self.end_received_ms = None
         elif self.end_received_ms is None:
             self.end_received_ms = now_ms
 
     def accept_unconfirmed_end(self, now_ms: int, out: list[GameEvent]) -> None:
-        """End the map on a single report if its deadline has passed."""
+        """End the map on a single report of its end, if the deadline for a second source has passed."""
         due_ms = self.next_deadline_ms()
         if self.end_report is not None and due_ms is not None and now_ms >= due_ms:
             self.confirm_end(self.end_report.at_ms, out)
 
     def confirm_end(self, at_ms: int, out: list[GameEvent]) -> None:
-        """End the map with the pending report, if any, because a second source agreed or the timeout passed."""
+        """End the map with its pending report, if any, because a second source agreed or the timeout has passed."""
         report, self.end_report = self.end_report, None
         if report is None or not (self.is_map_open or self.sides.has_humans):
             return
@@ -313,7 +316,7 @@ class MapFlow(msgspec.Struct):
             self.scores = [_NO_SCORE]
             self.sides.decide_start_side(self.side_names)
         if report.by_side is not None and report.by_team in (report.by_side, report.by_side[::-1]):
-            # The plugin identifies the teams by name, so its report may swap the score in the log, but not change it.
+            # The plugin identifies teams by name: its report may swap the log's score, but not change its numbers.
             self.sides.follow_score(report.by_side, report.by_team)
         by_team = report.by_team if report.by_side is None else self._by_team(*report.by_side)
         score = by_team or report.score_of_winner(self.scores[-1])
@@ -342,11 +345,11 @@ class MapFlow(msgspec.Struct):
         self._move_past_end(at_ms, out)
         if self.phase is not MapPhase.OVER:
             self.phase, self.match_start_ms, self.map_name = MapPhase.ARMED, at_ms, map_name
-            if self.is_warmup is False:  # a server prints this line in warmup too
+            if self.is_warmup is False:  # the server prints `Match_Start` in warmup too
                 self.start_deathmatch(at_ms, out)
 
     def start_deathmatch(self, at_ms: int, out: list[GameEvent]) -> bool:
-        """Start a restarted deathmatch if a human is on a side, even without a status line. True if it is live."""
+        """Make a restarted deathmatch live if a human is on a side, even without a status line. True if it is live."""
         is_ready = self.phase is MapPhase.ARMED and not self.is_warmup and self.sides.has_humans
         if self.is_deathmatch and is_ready:
             self._go_live(at_ms, out)
@@ -354,7 +357,7 @@ class MapFlow(msgspec.Struct):
 
     def _round_start(self, at_ms: int, out: list[GameEvent]) -> None:
         if self.end_report is not None and at_ms > self.end_report.at_ms:
-            self.end_report = None  # play continues, so the report was wrong
+            self.end_report = None  # play continues, so the reported end was wrong
         sides, is_certain, is_cut = self.sides, self.sides.is_certain, self.is_freeze_cut
         self.is_freeze_time = self.is_freeze_cut = False
         is_new = self.phase is MapPhase.UNKNOWN and not (self.is_deathmatch or self.is_map_open or self.awaits_start)
@@ -381,9 +384,9 @@ class MapFlow(msgspec.Struct):
             self._round_start(start_ms, out)
 
     def _vote(self, at_ms: int, out: list[GameEvent], *, is_seen_only: bool = False) -> None:
-        """Determine the teams' sides by a vote of the players.
+        """Determine by a vote of the players which side each team is on.
 
-        With `is_seen_only`, only recently seen players vote. This finds changes of sides whose lines were lost.
+        With `is_seen_only`, only recently seen players vote. This detects a change of sides whose lines were lost.
         """
         was_doubtful = self.sides.is_doubtful
         has_swapped = self.sides.vote(is_seen_only=is_seen_only)
@@ -400,14 +403,14 @@ class MapFlow(msgspec.Struct):
             self.rounds_played, self.freeze_score = rounds, by_side if self.is_freeze else None
             self._record_score(*by_side)
         elif self.phase is MapPhase.LIVE or rounds > 0:
-            self._resume_at(at_ms, rounds, by_side, out)  # the lines of a restore, or of the rounds, were lost
+            self._resume_at(at_ms, rounds, by_side, out)  # the lines of a restore, or of some rounds, were lost
         else:
             if self.phase is not MapPhase.ARMED:
                 self.phase, self.match_start_ms = MapPhase.ARMED, at_ms
             self.start_deathmatch(at_ms, out)
 
     def _resume_at(self, at_ms: int, rounds: int, by_side: tuple[int, int], out: list[GameEvent]) -> None:
-        """Continue the map after this number of rounds, because of a restored backup or lost lines."""
+        """Continue the map after this number of rounds, because a backup was restored or lines were lost."""
         kept, self.is_start_certain = min(max(rounds, 0), MAX_ROUNDS), False
         if kept == 0 and not self.is_restoring and self._end_unseen(at_ms, out):
             return
@@ -430,7 +433,7 @@ class MapFlow(msgspec.Struct):
         self.combat.new_round()
 
     def _enter_warmup(self, at_ms: int, out: list[GameEvent]) -> None:
-        """Handle a status of -1 rounds, which means warmup and also confirms a pending end report."""
+        """Handle a status of -1 rounds, which means warmup. It also confirms a pending report of the map's end."""
         self._move_past_end(at_ms, out)
         if self.phase is MapPhase.OVER or self._end_unseen(at_ms, out):
             return
@@ -457,15 +460,15 @@ class MapFlow(msgspec.Struct):
         out.append(events.MapLive(at_ms, self.map_name, since_ms, self.sides.team1_side, *names, rounds_played, *score))
 
     def _move_past_end(self, at_ms: int, out: list[GameEvent]) -> None:
-        """End the map if an end is pending or the last score won it, because the server behaves as after a match."""
+        """End the map if its end was reported or its last score won it, because the server behaves as after a match."""
         if self.end_report is None and self.phase is MapPhase.LIVE and self.end_rules.is_end(self.scores[-1]):
             self.end_report = EndReport(at_ms=at_ms, by_team=self.scores[-1])
         self.confirm_end(at_ms, out)
 
     def _end_unseen(self, at_ms: int, out: list[GameEvent]) -> bool:
-        """End the map if its score is 0:0 again after lost lines, and the next round could have ended it.
+        """End the map if its score is 0:0 again after lost lines, and its next round may have ended it.
 
-        Its winner is known if only one result was possible, and the lost lines are too few for a second round.
+        The winner is known if only one result was possible, and the loss is too small to contain a second round.
         """
         ends, loss = self.end_rules.ends_after(self.scores[-1]), self.loss
         # After one round, a score of 0:0 may also mean that a knife round ended.
@@ -482,7 +485,7 @@ class MapFlow(msgspec.Struct):
         return True
 
     def _rounds_until(self, by_side: tuple[int, int]) -> int:
-        """Return the number of rounds after which the map had this score. Draws are counted too."""
+        """Return the number of rounds after which the map had this score, including draws."""
         total = sum(by_side)
         return next((count for count, score in reversed([*enumerate(self.scores)]) if sum(score) == total), total)
 
@@ -499,22 +502,22 @@ class MapFlow(msgspec.Struct):
         return score
 
     def _by_team(self, ct: int, t: int) -> tuple[int, int]:
-        """Convert a score by side to a score by team; the last certain score while the sides are in doubt.
+        """Convert a score by side to a score by team. While the sides are in doubt, return the last certain score.
 
-        An equal score can be converted in any case.
+        An equal score needs no conversion.
         """
         return self.scores[-1] if self.sides.is_doubtful and ct != t else self.sides.by_team(ct, t)
 
     def _set_map_name(self, name: str) -> None:
         self.map_name = name
-        self.open_map = self.open_map or name  # if a log begins mid-map, its map name is logged later
+        self.open_map = self.open_map or name  # if the log begins mid-map, the map's name is logged later
 
     def _is_open_here(self) -> bool:
-        # another map means that the end of the open map was lost
+        # if the names differ, another map is loaded and the end of the open map was lost
         return self.is_map_open and is_same_map(self.open_map, self.map_name)
 
     def _is_next_map(self, map_name: str) -> bool:
-        """True if a line after the end of a map names another map, so the line of its load was lost."""
+        """True if a line after the end of a map names another map, because the line about its load was lost."""
         return (
             self.phase is MapPhase.OVER and all((self.map_name, map_name)) and not is_same_map(self.map_name, map_name)
         )

@@ -1,8 +1,8 @@
 """Build the console commands, and the plugin's match file, with which a server plays a match.
 
-Every inserted value passes through `quoted` or `bare`, which ensure that it is a single argument or raise ValueError.
+Every inserted value passes through `quoted` or `bare`, which raise ValueError unless the value is a single argument.
 Each command is sent separately. `match_commands` are idempotent, even during play. The caller's console variables come
-before ours, so that ours take precedence. Answers are parsed in `console_answers`.
+before ours, so that ours take precedence. The server's answers are parsed in `console_answers`.
 """
 
 from __future__ import annotations
@@ -27,16 +27,16 @@ from matchpod.core.requests.text_rules import map_fault, team_name_fault
 from matchpod.cs2.plugin_names import plugin_name, shown_name
 
 WARMUP_S = 9999
-"""Length of warmup, longer than any time to join. Pausing its timer then holds warmup."""
+"""Length of warmup in seconds, longer than any time to join. With its timer paused, warmup does not end by itself."""
 
 MATCH_END_DELAY_S = 120
-"""Time that the server waits after a map, so that the next map can be loaded and the end of the log arrives."""
+"""Time in seconds that the server waits after a map, so that the next map is loaded and the end of the log arrives."""
 
 MAX_ROUND_MINUTES = 60
-"""The game's maximum for `mp_roundtime`. The game silently reduces larger values."""
+"""The game's maximum for `mp_roundtime` in minutes. The game silently reduces larger values."""
 
 SHOTS_ADDRESS = "matchpod_shots_url"
-"""Console variable for the URL to which a plugin reports its count of shots."""
+"""Console variable for the URL to which a plugin reports its counts of shots."""
 
 _WORKSHOP = "workshop/"
 
@@ -60,10 +60,10 @@ _REPORTING_CVARS = {
     # A hibernating server sends no log and would be considered lost.
     "sv_hibernate_when_empty": "0",
 }
-"""Variables that the log needs to contain the match. A server.cfg runs at each map load and may change them."""
+"""Variables with values that make the log complete. A server.cfg runs at each map load and may change them."""
 
 BROADCAST = "tv_enable"
-"""Console variable that enables GOTV, from the next map load on."""
+"""Console variable that enables GOTV. It takes effect at the next map load."""
 
 TV_CVARS = (BROADCAST, "tv_delay")
 """The GOTV variables that are set for recorded matches."""
@@ -76,8 +76,9 @@ _FIXED_TEAMS = {"mp_limitteams": "0", "mp_autoteambalance": "0"}
 def uses_plugin_match(settings: GameSettings) -> bool:
     """True if MatchZy runs the match: competitive or wingman with at least one listed player.
 
-    A loaded MatchZy match kicks all players that it does not list. With a roster, even of one team only, this is the
-    documented whitelist. Without listed players, it would kick everyone, so these matches run without the plugin.
+    A match that is loaded into MatchZy kicks all players whom it does not list. If there are listed players, even of
+    one team only, this is the documented whitelist. Without listed players everyone would be kicked, so such a match
+    runs without the plugin.
     """
     return settings.uses_plugin
 
@@ -96,7 +97,7 @@ def holds_warmup(settings: GameSettings) -> bool:
 
 
 def setup_commands(settings: GameSettings, *, map_name: str) -> tuple[str, ...]:
-    """Return the first commands for a new server. The last command loads the map, which takes 5 to 20 s."""
+    """Return the first commands for a new server. The last of them loads the map, which takes 5 to 20 s."""
     mode = zip(MODE_CVARS, game_mode_of(settings.match_type), strict=True)
     return (
         LOG_ON,
@@ -136,7 +137,7 @@ def match_commands(settings: GameSettings, *, map_number: int = 1) -> tuple[str,
 
 
 def team_name_commands(settings: GameSettings, *, map_number: int) -> tuple[str, ...]:
-    """Return the commands that set the team names on a map, which show players without a roster their sides.
+    """Return the commands that set the team names on a map, so that players without a roster see their sides.
 
     The first name belongs to the team that begins as CT. There are no commands with the plugin, which sets the names.
     """
@@ -149,7 +150,7 @@ def team_name_commands(settings: GameSettings, *, map_number: int) -> tuple[str,
 
 
 def warmup_commands(settings: GameSettings) -> tuple[str, ...]:
-    """Return the command that starts warmup, for use before play only. Empty if the plugin or the game starts it."""
+    """Return the command that starts warmup, for use before play only. Empty if plugin or game start warmup."""
     if not holds_warmup(settings) or uses_plugin_match(settings):
         return ()
     return (command("mp_warmup_start"),)
@@ -166,20 +167,20 @@ def restart_commands(settings: GameSettings) -> tuple[str, ...]:
 
 
 def start_commands(settings: GameSettings) -> tuple[str, ...]:
-    """Return the commands that end warmup. Over RCON the plugin ignores `css_forceready`, but not `css_start`."""
+    """Return the commands that end warmup. Over RCON, the plugin accepts `css_start`, but ignores `css_forceready`."""
     if uses_plugin_match(settings):
         return (command("css_start"),)
     return (set_command("mp_warmup_pausetimer", "0"), command("mp_warmup_end"), set_command("mp_restartgame", "1"))
 
 
 def reset_commands() -> tuple[str, ...]:
-    """Return the commands that reset a server for reuse, after all players were kicked."""
-    # Log listeners are removed late, because everything before belongs to the match's log.
+    """Return the commands that reset a server for another match, after all players were kicked."""
+    # Log listeners are removed late, because all log lines before that belong to the match.
     return (command("sv_password", quoted("")), REMOVE_LOG_LISTENERS, command("bot_kick"))
 
 
 def expected_cvars(settings: GameSettings) -> Mapping[str, str]:
-    """Return our own variables, to be read back after `match_commands` and checked with `CvarValue.equals`.
+    """Return our variables and values, which are read back after `match_commands` and compared by `CvarValue.equals`.
 
     The caller's variables are not checked, because the game silently clamps some values to its bounds.
     """
@@ -191,10 +192,10 @@ def matchzy_match(
 ) -> dict[str, object]:
     """Return the match file that MatchZy fetches; raise ValueError without listed players or for an unsafe value.
 
-    Coaches are listed with the players of their team, as the plugin requires. The plugin counts coaches on the server
-    like players when it checks who is ready. There is no veto. An incomplete team cannot ready up, so play starts with
-    `start_commands`, or when both teams are full and all players are ready. If the players start play themselves, a
-    team is full with as many players as the smaller listed team has.
+    Coaches are listed with the players of their team, as the plugin requires. When the plugin checks who is ready, it
+    counts coaches on the server as players. There is no veto. An incomplete team cannot become ready, so play starts
+    with `start_commands`, or when both teams are full and all players are ready. If the players start play themselves,
+    a team is full once it has as many players as the smaller listed team.
     """
     if not uses_plugin_match(settings) or settings.team1 is None or settings.team2 is None:
         raise ValueError("a match without listed players must not be loaded into the plugin")
@@ -212,7 +213,7 @@ def matchzy_match(
         "maplist": maps,
         "map_sides": [(settings.sides_on(number) or StartSides.TEAM1_CT).value for number in range(1, len(maps) + 1)],
         "skip_veto": True,
-        # The plugin does not know of given maps, so it would clinch at the wrong score. We end such a series ourselves.
+        # The plugin does not know of given maps and would end the series at a wrong score, so the service ends it.
         "clinch_series": settings.maps_won == MapsWon(),
         "wingman": settings.match_type is MatchType.WINGMAN,
         "players_per_team": players_per_team,
@@ -226,24 +227,24 @@ def matchzy_match(
 
 
 def _plugin_team(team: Team, roster: TeamRoster) -> dict[str, object]:
-    # The plugin executes `mp_teamname_1 <name>` without quotes, so a name needs a stricter check than `quoted`.
+    # The plugin executes `mp_teamname_1 <name>` without quotes, so a name needs a stricter check than that of `quoted`.
     if team_name_fault(roster.name):
         raise ValueError("the team name is not safe to pass to the plugin")
     people = {"players": _plugin_players(roster.players + roster.coaches)}
     if roster.coaches:
-        # A field of get5 that the plugin ignores. Simulated servers read it to know which people are coaches.
+        # A field of get5 that the plugin ignores. Simulated servers read from it which people are coaches.
         people["coaches"] = _plugin_players(roster.coaches)
     return {"name": plugin_name(team, roster.name), **people}
 
 
 def _plugin_players(players: tuple[PlayerId, ...]) -> dict[str, str]:
-    # The plugin rejects an array of players; an empty name keeps the player's own name.
+    # The plugin rejects an array of players. An empty name keeps the player's own name.
     return {bare(player_id): "" for player_id in players}
 
 
 def _plugin_cvars(settings: GameSettings, log_address: tuple[str, str, str]) -> dict[str, str]:
-    # The plugin executes these as `name "value"` at load and again when play starts, so they must not hold warmup.
-    # The URL for its events is included, because loading a match resets a URL that was set before.
+    # The plugin executes these settings at load and again when play starts, so they must not hold warmup.
+    # They include the URL for the plugin's events, because loading a match resets an earlier URL.
     url, header_name, header_value = log_address
     own = _service_cvars(settings)
     cvars = {
@@ -262,7 +263,7 @@ def _service_cvars(settings: GameSettings) -> dict[str, str]:
     own = {**_warmup_hold_cvars(settings), **_REPORTING_CVARS, **_default_cvars(settings), **_play_cvars(settings)}
     own |= _tv_cvars(settings)
     if not uses_plugin_match(settings):
-        # Restart on the same map instead of following the map cycle. The plugin changes maps itself.
+        # Restart on the same map instead of following the map cycle. In its matches, the plugin changes the map itself.
         own |= {"mp_match_end_restart": "1", "mp_match_restart_delay": str(MATCH_END_DELAY_S)}
         own |= {"mp_endmatch_votenextmap": "0"}
     return own
@@ -274,7 +275,7 @@ def _tv_cvars(settings: GameSettings) -> dict[str, str]:
 
 
 def _warmup_hold_cvars(settings: GameSettings) -> dict[str, str]:
-    """Return the variables that hold warmup until play is started. The length is first, as it restarts the timer."""
+    """Return the variables that hold warmup until play is started. The length is first: it restarts the timer."""
     if not holds_warmup(settings):
         return {}
     return {"mp_warmuptime": str(WARMUP_S), "mp_warmuptime_all_players_connected": "0", "mp_warmup_pausetimer": "1"}
@@ -292,7 +293,7 @@ def _default_cvars(settings: GameSettings) -> dict[str, str]:
 def _play_cvars(settings: GameSettings) -> dict[str, str]:
     cvars: dict[str, str] = {}
     if settings.team1 is not None:
-        # Moving players between sides would move them between the caller's teams.
+        # If the game balanced the sides, it would move players between the caller's teams.
         cvars |= _FIXED_TEAMS
     if settings.max_rounds is not None:
         cvars["mp_maxrounds"] = str(settings.max_rounds)
@@ -306,7 +307,7 @@ def _play_cvars(settings: GameSettings) -> dict[str, str]:
 
 
 def overtime_cvars(overtime: Overtime) -> dict[str, str]:
-    """Return the requested variables of overtime."""
+    """Return the variables for the requested overtime rules."""
     cvars = {"mp_overtime_enable": "1" if overtime.enabled else "0"}
     if overtime.max_rounds is not None:
         cvars["mp_overtime_maxrounds"] = str(overtime.max_rounds)
@@ -321,7 +322,8 @@ def _deathmatch_cvars(settings: GameSettings) -> dict[str, str]:
     minutes = settings.deathmatch_minutes
     if minutes is not None:
         cvars["mp_timelimit"] = f"{minutes:.6g}"
-        # The only round must not end before the time limit. With 0 for the other two, mp_roundtime applies to all maps.
+        # The only round must not end before the time limit.
+        # `mp_roundtime` applies to all maps if the other two variables are 0.
         cvars["mp_roundtime"] = str(min(MAX_ROUND_MINUTES, math.ceil(minutes)))
         cvars["mp_roundtime_defuse"] = cvars["mp_roundtime_hostage"] = "0"
         cvars["mp_ignore_round_win_conditions"] = "1" if minutes > MAX_ROUND_MINUTES else "0"
@@ -333,7 +335,7 @@ def _custom_cvars(settings: GameSettings) -> dict[str, str]:
 
 
 def _password_command(settings: GameSettings) -> str:
-    # An empty password clears the password of an earlier match on a reused server.
+    # An empty value clears the password of an earlier match on a reused server.
     return command("sv_password", quoted(settings.server_password or ""))
 
 

@@ -1,7 +1,7 @@
 """Turn log posts, plugin reports and log files into the events and effects of one match.
 
-A reader is plain data: it can be stored at any point, loaded and continued. The same bytes give the same match,
-regardless of how they were split into posts, and of the order in which posts arrive within a second.
+A reader is plain data: it can be stored at any point, loaded and continued. The same bytes give the same match, however
+they are split into posts, and in whatever order posts arrive within a second.
 """
 
 from __future__ import annotations
@@ -43,38 +43,38 @@ from matchpod.cs2.plugin_facts import PluginFacts, series_events
 from matchpod.cs2.shots_report import ShotsReport
 
 BREAK_S = 25
-"""Approximate time in which the teams change sides, including the end of the previous round."""
+"""Approximate time in seconds that the teams need to change sides, including the end of the previous round."""
 
 MAX_WAITING_REPORTS = 100
-"""Maximum number of reports that wait for held log posts, which are held for 1.5 s. More reports do not wait."""
+"""Maximum number of reports that wait for held log posts, for at most 1.5 s. Further reports do not wait."""
 
 LAST_MINUTE_MS = 60_000
-"""Time before its time limit from which on a map may end."""
+"""Time in ms before the time limit of a map from which on the map may end."""
 
 _BREAK = Obstacle(text="The plugin restores no round while the teams change sides.", retry_after_s=BREAK_S)
 
 
 class ReadResult(msgspec.Struct):
-    """The events found in an input, and the resulting effects."""
+    """The events that were found in an input, and the resulting effects."""
 
     events: list[GameEvent] = []
     effects: list[Effect] = []
 
 
 class WaitingReport(msgspec.Struct, frozen=True):
-    """A report of the match plugin that waits for held log posts, which were received before it."""
+    """A report of the match plugin. It waits for held log posts that were received before it."""
 
     body: bytes
     received_ms: int
 
 
 class MatchReader(msgspec.Struct, kw_only=True):
-    """Reads everything that one match's server sends."""
+    """Reads everything that the server of one match sends."""
 
     match: Match
     interpreter: Interpreter
     timeline: Timeline
-    """It has no default, because a stored state without a timeline must be rebuilt: its numbering would restart."""
+    """The timeline has no default: a stored state without it must be rebuilt, because its numbering would restart."""
     cursor: LogCursor = msgspec.field(default_factory=LogCursor)
     held: HeldPosts = msgspec.field(default_factory=HeldPosts)
     waiting_reports: list[WaitingReport] = []
@@ -82,12 +82,12 @@ class MatchReader(msgspec.Struct, kw_only=True):
     lines: LineReader = msgspec.field(default_factory=LineReader)
     plugin: PluginFacts = msgspec.field(default_factory=PluginFacts)
     is_configured: bool = True
-    """False while the server is being set up; only presence events count until then."""
+    """False during the server's setup, when only presence events count."""
     lines_read: int = 0
     lines_unknown: int = 0
     shots: ReportedShots = msgspec.field(default_factory=ReportedShots)
     skipped_ms: int = 0
-    """Time on our clock that timeouts do not count; negative if the clock was set back."""
+    """Total time in ms that timeouts do not count, such as outages; negative if our clock was set back."""
 
     @classmethod
     def create(cls, settings: GameSettings, created_at_ms: int, timers: Timers | None = None) -> MatchReader:
@@ -103,7 +103,7 @@ class MatchReader(msgspec.Struct, kw_only=True):
         return self.read_held(post.received_ms)
 
     def read_held(self, now_ms: int | None) -> ReadResult:
-        """Apply the held posts that need not wait any longer, or all held posts if `now_ms` is None."""
+        """Apply those held posts that need not wait any longer, or all held posts if `now_ms` is None."""
         whole = ReadResult([], [])
         while (post := self.held.pop(self.cursor, now_ms)) is not None:
             read_ms = post.received_ms if now_ms is None else now_ms
@@ -113,7 +113,7 @@ class MatchReader(msgspec.Struct, kw_only=True):
         return whole
 
     def _read_waiting_reports(self, now_ms: int) -> Iterator[ReadResult]:
-        """Apply the reports that were received before all posts that are still held."""
+        """Apply the waiting reports that were received before all posts that are still held."""
         while self.waiting_reports:
             since_ms = self.held.since_ms
             if since_ms is not None and since_ms <= self.waiting_reports[0].received_ms:
@@ -129,7 +129,7 @@ class MatchReader(msgspec.Struct, kw_only=True):
     def read_report(self, body: bytes, received_ms: int) -> ReadResult:
         """Apply a report of the match plugin, after the log posts that were received before it.
 
-        Otherwise their events, such as a restored round, would seem to be newer than the report.
+        Otherwise the events of these posts, such as a restored round, would seem to be newer than the report.
         """
         if self.held.posts and len(self.waiting_reports) < MAX_WAITING_REPORTS:
             self.waiting_reports.append(WaitingReport(body, received_ms))
@@ -139,10 +139,10 @@ class MatchReader(msgspec.Struct, kw_only=True):
     def _apply_report(self, body: bytes, received_ms: int) -> ReadResult:
         report = read_report(body)
         current = self.match.current_map
-        # Match times are on the server's clock. A simulated server may run faster than our clock.
+        # Event times are on the server's clock, and the clock of a simulated server may run faster than ours.
         at_ms = current.last_event_at_ms or self._event_ms(received_ms)
         flow, given = self.interpreter.flow, self.match.settings.maps_won
-        # The plugin does not know of given maps, so the winner that it reports may not have won the last map.
+        # The plugin does not know of given maps, so the series winner that it reports may not have won the last map.
         maps_won = sum(self.match.series_score) if given == MapsWon() else None
         events = self.plugin.read(report, at_ms, flow, map_number=current.number, maps_won=maps_won)
         events += series_events(report, at_ms)
@@ -156,7 +156,7 @@ class MatchReader(msgspec.Struct, kw_only=True):
         return self._fold([suspected], received_ms)
 
     def read_shots(self, report: ShotsReport, received_ms: int) -> ReadResult:
-        """Apply a plugin's count of shots."""
+        """Apply a plugin's report of the shots that it counted."""
         counts = {
             counted.round_number: shots for counted in report.rounds if (shots := counted.by_player()) is not None
         }
@@ -171,24 +171,24 @@ class MatchReader(msgspec.Struct, kw_only=True):
         return self._fold([*events], received_ms)
 
     def read_presence(self, names: dict[PlayerId, str], received_ms: int) -> ReadResult:
-        """Apply the console's list of connected players, which is requested after log lines were lost."""
+        """Apply the console's list of connected players, which is polled after log lines were lost."""
         load_ms = to_ms(self.match.timers.client_load_s)
         at_ms = self._event_ms(received_ms)
         reading = self._fold([PlayersSeen(at_ms, names, load_ms)], received_ms)
         sides, connected = self.interpreter.flow.sides, self.match.presence.connected
         gone = [player for player in sides.player_sides if is_human(player) and player not in connected]
         for player_id in gone:
-            sides.set_side(player_id, None)  # the line of their disconnect was lost
+            sides.set_side(player_id, None)  # the line about their disconnect was lost
         reading.events += self._fold([LineupShrunk(at_ms, player_id) for player_id in gone], received_ms).events
         return reading
 
     def obstacle(self, action_type: ActionType) -> Obstacle | None:
-        """Return why an action of this type is not possible now; None if it is possible."""
+        """Return why no action of this type is possible now; None if such an action may be possible."""
         found = self.match.obstacle(action_type)
         return found or (_BREAK if action_type is ActionType.RESTORE and self._is_break() else None)
 
     def obstacle_to(self, action: ActionRequest) -> Obstacle | None:
-        """Return why an action is not possible now; None if it is possible."""
+        """Return why this action is not possible now; None if it is possible."""
         return self.obstacle(action.type) or self.match.obstacle_to(action)
 
     def _is_break(self) -> bool:
@@ -211,7 +211,7 @@ class MatchReader(msgspec.Struct, kw_only=True):
         return ReadResult([], effects)
 
     def _add_late_items(self, now_ms: int) -> None:
-        """Apply changes that have no event: actions, which may change the roster, and ends of maps."""
+        """Add items for changes without an event: actions, which may also change the roster, and ends of maps."""
         if len(self.match.action_changes) > self.timeline.actions:
             self.interpreter.flow.sides.follow(self.match.roster)
             self.timeline.people.clear()
@@ -219,9 +219,9 @@ class MatchReader(msgspec.Struct, kw_only=True):
         self.timeline.add_map_ends(self.match)
 
     def lose_entry(self, body: bytes, received_ms: int) -> ReadResult:
-        """Continue without an input that cannot be applied, as after a log gap. Held posts and reports are lost too.
+        """Skip an input that cannot be applied, like a gap in the log. Held posts and reports are discarded too.
 
-        Held posts are lost because the error may come from a held post that was read with this input.
+        Held posts are discarded because the error may come from a held post that was read together with this input.
         """
         lost = len(body) + sum(len(post.body) for post in self.held.posts)
         self.held.posts.clear()
@@ -234,18 +234,18 @@ class MatchReader(msgspec.Struct, kw_only=True):
         return self._fold([gap], received_ms)
 
     def mark_resumed(self, received_ms: int) -> None:
-        """Record that log lines and requests may have been lost, and that our clock may have been set meanwhile."""
+        """Record that log lines and commands may have been lost, and that our clock may have been set meanwhile."""
         self.match.resume(self.match_ms(received_ms))
         self.clock.is_ours_in_doubt = True
 
     def mark_setup(self, *, is_done: bool) -> None:
-        """Record the start or end of server setup. Play during setup does not count, because other settings apply."""
+        """Record the start or end of server setup. Play during setup does not count, because it has other settings."""
         if is_done and not self.is_configured:
             self.interpreter.flow = _flow_after_setup(self.match.settings, self.interpreter.flow)
         self.is_configured = is_done
 
     def tick(self, now_ms: int) -> ReadResult:
-        """Read posts that were held long enough, or else accept an overdue map end and fire the earliest due alarm."""
+        """Read posts that were held long enough; else accept an overdue map end, and fire the earliest alarm if due."""
         held_until_ms = self.held.until_ms
         if held_until_ms is not None and held_until_ms <= now_ms:
             return self.read_held(now_ms)
@@ -255,26 +255,26 @@ class MatchReader(msgspec.Struct, kw_only=True):
         return result
 
     def accept_unconfirmed_end(self, now_ms: int) -> ReadResult:
-        """Accept a map end that only one source reported, if its deadline has passed."""
+        """Accept an end of the map that only one source reported, if the deadline for a second source has passed."""
         events: list[GameEvent] = []
         self.interpreter.flow.accept_unconfirmed_end(self.match_ms(now_ms), events)
         return self._fold(events, now_ms)
 
     def end_series(self, now_ms: int) -> ReadResult:
-        """End the series if enough is known, after the server has stopped sending."""
+        """End the series if its result can be determined, after the server has stopped sending."""
         effects = self.match.end_series(self.match_ms(now_ms))
         self._add_late_items(now_ms)
         return ReadResult([], effects)
 
     def cancel(self, reason: CancelReason, now_ms: int) -> None:
-        """End the match for a reason that is not in its log."""
+        """End the match without a result, for a reason that is not in its log."""
         self.match.cancel(reason, self.match_ms(now_ms))
         self._add_late_items(now_ms)
 
     def next_deadline_ms(self) -> int | None:
-        """Return the latest time at which `tick` must be called, or None.
+        """Return the next time when `tick` must be called; None if there is none.
 
-        A timeout waits for held posts that were received before it was due.
+        A timeout that was due after held posts were received is not returned until these posts have been read.
         """
         deadlines = [self.match.next_deadline_ms(), self.interpreter.flow.next_deadline_ms()]
         due_ms = min((at_ms + self.skipped_ms for at_ms in deadlines if at_ms is not None), default=None)
@@ -284,7 +284,7 @@ class MatchReader(msgspec.Struct, kw_only=True):
 
     @property
     def may_map_end(self) -> bool:
-        """False if a map is live that cannot end in the current round."""
+        """False only if a map is live and cannot end in the current round."""
         played, settings = self.match.current_map, self.match.settings
         if self.match.phase is not MatchPhase.LIVE or played.is_round_unknown or played.has_final_score:
             return True
@@ -297,7 +297,7 @@ class MatchReader(msgspec.Struct, kw_only=True):
 
     @property
     def may_round_end_map(self) -> bool:
-        """True if a map with a score is live that may end in the current round."""
+        """True if a map with a score is live, and may end in the current round."""
         match, played = self.match, self.match.current_map
         is_scored = match.phase is MatchPhase.LIVE and played.is_scored
         return is_scored and self.interpreter.flow.end_rules.may_end((played.team1_score, played.team2_score))
@@ -321,12 +321,12 @@ class MatchReader(msgspec.Struct, kw_only=True):
         if clock.is_real_time:
             clock.anchor(post.sent_ms, post.received_ms)
             return
-        if not clock.is_anchored:  # game time continues after a restart of the server
+        if not clock.is_anchored:  # after a restart of the server, game time continues where it was
             clock.anchor(post.sent_ms, max(post.received_ms, times.until_ms))
         times.add_post(post.sent_ms + clock.offset_ms, post.received_ms)
 
     def _event_ms(self, received_ms: int) -> int:
-        """Return the current game time, for an event that is not in the log."""
+        """Return the current game time as the time of an event that is not in the log."""
         return received_ms if self.clock.is_real_time else self.match.times.until_ms or received_ms
 
     def _apply_notices(self, new: NewLines, at_ms: int) -> list[GameEvent]:
@@ -338,7 +338,7 @@ class MatchReader(msgspec.Struct, kw_only=True):
                     loaded = name
                 case Gap(missing_bytes=lost) | Unfinished(dropped_bytes=lost):
                     events.append(LogGap(at_ms, lost, self.interpreter.flow.is_freeze_time))
-                    if loaded and isinstance(notice, Gap):  # the lost lines include its `Loading map`
+                    if loaded and isinstance(notice, Gap):  # the line about the map load is among the lost lines
                         load_ms = self.match.current_map.last_event_at_ms or at_ms
                         self.interpreter.flow.on_map_loading(load_ms, LoadingMap(loaded), events)
                     self.interpreter.on_lost_lines(at_ms, lost)
@@ -351,7 +351,7 @@ class MatchReader(msgspec.Struct, kw_only=True):
         return events
 
     def _with_unseen_gap(self, new: NewLines) -> tuple[LogNotice, ...]:
-        """Return the notices, with a gap if our log address was added again, because earlier lines are lost."""
+        """Return the notices. Add a gap if our log address was registered again, because earlier lines are lost."""
         match new.notices:
             case (MapLoad(game_map=name) as load,) if new.lines and b"Loading map " not in new.lines[0]:
                 is_here = name is None or is_same_map(name, self.interpreter.flow.map_name)
@@ -388,7 +388,7 @@ class MatchReader(msgspec.Struct, kw_only=True):
 
 
 def _flow_after_setup(settings: GameSettings, before: MapFlow) -> MapFlow:
-    """Return a flow that keeps sides and map, but does not count play during setup."""
+    """Return a flow that keeps sides and map, but discards play during setup."""
     flow = MapFlow.of(settings)
     flow.sides, flow.side_names, flow.is_warmup = before.sides, before.side_names, before.is_warmup
     flow.phase, flow.map_name, flow.awaits_start = MapPhase.WARMUP, before.map_name, True

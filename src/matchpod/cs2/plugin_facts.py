@@ -1,9 +1,9 @@
 """Add facts from plugin reports that the log does not contain. The log is the authority.
 
-Reports arrive over their own connection and may be late, repeated, out of order or lost. So each fact is applied once,
-and only two facts are used: who was MVP, and that a map is over, with its score by team. Scores of single rounds are
-ignored, because a late report does not say which attempt at a replayed round it belongs to. Facts about the series are
-passed on unchanged, for maps whose end was lost from the log.
+Reports arrive over their own connection and may be late, repeated, out of order or lost. So each report is applied
+once, and only two facts are used: who was MVP, and that a map is over, with its score by team. Scores of single rounds
+are ignored, because a late report does not say which attempt at a replayed round it belongs to. Facts about the series
+are passed on unchanged, for maps whose end is missing from the log.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ from matchpod.cs2.map_end import EndReport
 from matchpod.cs2.map_flow import MapFlow
 
 MAX_REPORTS_KEPT = 2000
-"""Maximum number of stored keys; a best of five has under 300 reports."""
+"""Maximum number of stored report keys. A best of five has fewer than 300 reports."""
 
 
 class PluginFacts(msgspec.Struct):
@@ -28,7 +28,7 @@ class PluginFacts(msgspec.Struct):
     def read(
         self, report: Report, at_ms: int, flow: MapFlow, *, map_number: int, maps_won: int | None = 0
     ) -> list[GameEvent]:
-        """Return the events of a new report, given the current map's number and the maps won before it.
+        """Return the events of a report; none if it was applied before. `maps_won` counts the maps won before.
 
         `maps_won` is None if the match was created with maps already won: the plugin does not know about them, so the
         series winner that it reports may not have won the last map.
@@ -51,7 +51,7 @@ class PluginFacts(msgspec.Struct):
                 score = (report.team1_score, report.team2_score)
                 flow.report_end(EndReport(at_ms=at_ms, by_team=score, winner=report.winner), out)
             case SeriesEnd():
-                # If other maps are missing as well, the winner of the series may not be the winner of this map.
+                # If other maps are missing as well, the winner of the series may not have won this map.
                 is_last = maps_won is not None and report.team1_maps + report.team2_maps == maps_won + 1
                 flow.report_end(EndReport(at_ms=at_ms, winner=report.winner if is_last else None), out)
             case _:
@@ -60,7 +60,7 @@ class PluginFacts(msgspec.Struct):
 
 
 def series_events(report: Report, at_ms: int) -> list[GameEvent]:
-    """Return the events of a report about the series, regardless of the log. Applying them twice has no effect."""
+    """Return the events of a report about the series, whatever the log says. Applying them twice has no effect."""
     match report:
         case GoingLive() | RoundEndReport():
             return [LiveReported(at_ms, report.map_number)]
@@ -69,4 +69,4 @@ def series_events(report: Report, at_ms: int) -> list[GameEvent]:
         case SeriesEnd() if report.winner is (Team.TEAM1 if report.team1_maps > report.team2_maps else Team.TEAM2):
             return [SeriesReported(at_ms, report.team1_maps, report.team2_maps)]
         case _:
-            return []  # a series whose winner contradicts its score was aborted
+            return []  # the series was aborted if its winner contradicts its score

@@ -1,7 +1,8 @@
 """Convert team names for game servers, with and without the match plugin.
 
-The plugin builds the file names of demos, backups and statistics from team names. The names that it gets must not lead
-out of its folders, whatever characters its version removes. Callers get their names back unchanged.
+The plugin builds the file names of demos, backups and statistics from team names. The names that it gets must not
+contain characters that lead out of its folders, because versions differ in the characters that they remove. Callers get
+their names back unchanged.
 """
 
 from __future__ import annotations
@@ -12,14 +13,14 @@ from matchpod.core.model import GameSettings
 _KEPT = frozenset("0123456789 _-")
 
 _LAST_CHARACTER = "\uffff"
-"""The last character that is one UTF-16 code unit. The plugin reads UTF-16, where a letter beyond it is two code units,
-neither of which is a letter."""
+"""The last character that is one UTF-16 code unit. The plugin reads a name as UTF-16 code units, and a later letter is
+two of them, neither of which is a letter."""
 
 _UNNAMED = {Team.TEAM1: "Team 1", Team.TEAM2: "Team 2"}
 
 
 def plain_name(name: str) -> str:
-    """Return the letters, digits, spaces, `_` and `-` of a name. The plugin shows no other characters."""
+    """Return the letters, digits, spaces, `_` and `-` of a name; the plugin drops all other characters."""
     kept = (char for char in name if (char.isalpha() and char <= _LAST_CHARACTER) or char in _KEPT)
     return "".join(kept).strip()
 
@@ -32,7 +33,7 @@ def plugin_name(team: Team, name: str) -> str:
 def shown_name(settings: GameSettings, team: Team) -> str:
     """Return the name of a team on a server without the plugin; empty if the match has no teams.
 
-    A match with given sides has team names even if the caller did not set them, to show players their sides.
+    If a match has sides, both teams have names even if the caller set none, so that players can see their sides.
     """
     roster = settings.team1 if team is Team.TEAM1 else settings.team2
     if roster is not None:

@@ -56,7 +56,7 @@ PRICES: Final = {
     "molotov": 400,
     "incgrenade": 500,
 }
-"""Prices of weapons by their name in the log. They agree with all purchases in a real match."""
+"""Prices of weapons, by weapon name as in the log. They agree with all purchases in a real match."""
 
 _ITEMS: Final = {
     **{f"{_WEAPON}{name}": price for name, price in PRICES.items()},
@@ -73,7 +73,7 @@ _ITEMS: Final = {
 def equipment_value(items: Sequence[str]) -> int | None:
     """Return the value of the items in a `left buyzone` line; None if there are no items, or an unknown item.
 
-    Damaged armor counts in full. The line lists two flashbangs only once, so the second is not counted.
+    Damaged armor counts with its full price. The line lists two flashbangs only once, so the second is not counted.
     """
     total = 0
     for item in items:
@@ -85,7 +85,7 @@ def equipment_value(items: Sequence[str]) -> int | None:
 
 
 def _other_price(item: str) -> int | None:
-    """Return the price of an item that is not in the table: damaged armor, or a knife with a skin (free)."""
+    """Return the price of an item that is not in the table: that of damaged armor, or 0 for a knife with a skin."""
     if item.startswith(_WEAPON) and is_knife(item[len(_WEAPON) :]):
         return 0
     return _ARMOR_PRICE if _ARMOR.fullmatch(item) else None

@@ -1,7 +1,7 @@
 """Define the checks of a game server: the console commands, the findings from their answers, and advice for operators.
 
-`CONSOLE_CHECKS` lists the checks over the console, which change nothing on the server. Other functions report how the
-console was opened, how fast it answers, and whether a log post arrived.
+`CONSOLE_CHECKS` lists the checks over the console, which change nothing on the server. Other functions report whether
+the console could be opened, how fast it answers, and whether a log post arrived.
 """
 
 from __future__ import annotations
@@ -20,25 +20,26 @@ from cs2_protocol.server_facts import Plugin, SteamLogin
 from matchpod.core.servers.check_report import MAX_TEXT, UPDATE, CheckFinding, CheckItem, CheckVerdict
 
 OLDEST_BUILD: Final = 10603
-"""The newest build whose logs this version was tested with. An older server has missed updates for months."""
+"""The newest game build whose logs this version was tested with. An older server has missed updates for months."""
 
 TESTED_PLUGIN: Final = (0, 8, 15)
 """The version of MatchZy that Matchpod was developed against."""
 
 SLOW_MS: Final = 250
-"""Round trip from which a warning is reported. Starting a match takes some dozen consecutive commands."""
+"""Threshold in ms of the round trip for a warning. Starting a match takes a few dozen consecutive commands."""
 
 TOO_SLOW_MS: Final = 2_000
-"""Round trip from which a fault is reported. Commands of a match would time out as soon as the server is busy."""
+"""Threshold in ms of the round trip for a fault. Commands of a match would time out as soon as the server is busy."""
 
 ZONE_MS: Final = 15 * 60_000
-"""Smallest difference of time zones. A clock that is wrong by a multiple of it looks like another zone."""
+"""Smallest difference in ms between time zones. A clock that is wrong by a multiple of this looks like another zone."""
 
 MAX_ZONE_MS: Final = 14 * 60 * 60_000
-"""Maximum offset of a time zone from UTC."""
+"""Maximum offset in ms of a time zone from UTC."""
 
 SKEW_MS: Final = 10_000
-"""Clock error above which a warning is reported. The post itself may be a second old; real servers had up to 18 s."""
+"""Threshold in ms of the clock error for a warning. The post itself may be a second old; real servers were off by up to
+18 s."""
 
 
 class Opening(Enum):
@@ -51,16 +52,16 @@ class Opening(Enum):
     SILENT = auto()
     """Connected, but no answer to the password."""
     CLOSED = auto()
-    """Connected, but the connection was closed before the answer."""
+    """Connected, but the connection was closed before the server answered."""
     UNKNOWN_HOST = auto()
     UNREACHABLE = auto()
     WRONG_PASSWORD = auto()
     NO_CONSOLE = auto()
-    """The program that listens there does not speak RCON."""
+    """The program that listens at this address does not speak RCON."""
 
 
 class ConsoleCheck(msgspec.Struct, frozen=True):
-    """One check: the commands to send, and the function that reads their answers."""
+    """A check over the console: the commands to send, and the function that reads their answers."""
 
     item: CheckItem
     commands: tuple[str, ...]
@@ -68,7 +69,7 @@ class ConsoleCheck(msgspec.Struct, frozen=True):
 
 
 def opening_findings(opening: Opening, address: str, *, is_game_up: bool | None, error: str = "") -> list[CheckFinding]:
-    """Return the findings from opening a console; `is_game_up`: the game itself answers at this address over UDP."""
+    """Return the findings about opening a console. `is_game_up`: the game itself answers at this address over UDP."""
     if opening is Opening.ACCEPTED:
         return [
             _ok(CheckItem.RCON, f"The console at {address} answers."),
@@ -111,7 +112,7 @@ def round_trip_finding(times_ms: Sequence[float]) -> CheckFinding:
 
 
 def log_address_finding(url: str, listeners: str) -> CheckFinding:
-    """Return whether our log address is in the server's list of log addresses, as a finding."""
+    """Return a finding that says whether the server's list of log addresses contains ours."""
     shown = url.rpartition("/")[0] + "/…"  # the token is a secret
     if url in answers.parse_log_listeners(listeners):
         return _ok(CheckItem.LOG_ADDRESS, f"The server accepts {shown}.")
@@ -124,14 +125,14 @@ def log_address_finding(url: str, listeners: str) -> CheckFinding:
 
 
 class LogPost(msgspec.Struct, frozen=True, kw_only=True):
-    """The first log post of a server: when it arrived, its sender, and its timestamp by the server's clock."""
+    """The first log post of a server: its time of arrival, its sender, and its timestamp on the server's clock."""
 
     after_ms: int
     received_ms: int
     source: str
     stamp: str | None
     was_woken: bool = False
-    """True if the server hibernated, and had to be kept awake for a moment."""
+    """True if the server was hibernating, and was kept awake for a moment so that it sent the post."""
 
 
 def log_post_finding(post: LogPost, base_url: str) -> CheckFinding:
@@ -143,7 +144,7 @@ def log_post_finding(post: LogPost, base_url: str) -> CheckFinding:
 def missing_post_finding(
     base_url: str, *, waited_s: float, is_pending: bool | None, is_base_local: bool, is_server_local: bool
 ) -> CheckFinding:
-    """Return the finding for a missing post. `is_pending`: the server says that a request is in progress."""
+    """Return the finding for a missing post. `is_pending`: the server reports an HTTP request in progress."""
     text = f"No log post arrived at {base_url} within {waited_s:.0f} s."
     if is_base_local and not is_server_local:
         return _fault(CheckItem.LOG_POST, text, _LOCAL_URL_ADVICE)
@@ -154,7 +155,7 @@ def missing_post_finding(
 
 
 def clock_finding(post: LogPost | None, *, is_real_time: bool = True) -> CheckFinding:
-    """Compare the timestamp of a log post, which is local time without a zone, with its time of arrival."""
+    """Compare the timestamp of a log post, in local time without a zone, with the time of the post's arrival."""
     if not is_real_time:
         return _ok(CheckItem.CLOCK, "Not compared: the games of this region are faster than real time.")
     local_ms = None if post is None or post.stamp is None else parse_stamp(post.stamp)
@@ -178,7 +179,7 @@ def build_of(status: str) -> int | None:
 
 
 def _span(ahead_ms: int) -> str:
-    """Format the error of a clock in the largest unit that fits."""
+    """Format how far a clock is ahead or behind, in the largest unit that fits."""
     seconds = abs(ahead_ms) // 1000
     unit, length = next(
         (unit, length) for unit, length in (("d", 86_400), ("h", 3_600), ("min", 60), ("s", 1)) if seconds >= length
@@ -279,7 +280,7 @@ CONSOLE_CHECKS: Final = (
     ),
     ConsoleCheck(CheckItem.IDLE, (console_commands.STATUS, console_commands.PLUGIN_STATUS), _read_idle),
 )
-"""The checks over the console, except the login token. A command that several checks need is sent once."""
+"""The checks over the console, except that of the login token. A command that several checks need is sent once."""
 
 _LAN: Final = "sv_lan"
 QUESTIONS: Final = (*dict.fromkeys(command for check in CONSOLE_CHECKS for command in check.commands), _LAN)
@@ -287,7 +288,7 @@ QUESTIONS: Final = (*dict.fromkeys(command for check in CONSOLE_CHECKS for comma
 
 
 def console_findings(found: Mapping[str, str], *, is_public: bool) -> list[CheckFinding]:
-    """Return the findings from the answers to `QUESTIONS`, by command; `is_public`: players join over the internet."""
+    """Return the findings from the answers to `QUESTIONS`, by command. `is_public`: players join over the internet."""
     findings = [check.read([found[command] for command in check.commands]) for check in CONSOLE_CHECKS]
     return [*findings, _login_finding(found[console_commands.STATUS], found[_LAN], is_public=is_public)]
 

@@ -14,7 +14,7 @@ MAX_PLAYERS: Final = 64
 """Maximum number of players in a report. A server has at most 64 clients."""
 
 MAX_SHOTS: Final = 100_000
-"""Maximum number of shots per player and round: 69 per minute in a deathmatch of 24 hours."""
+"""Maximum number of shots per player and round. In a deathmatch of 24 hours, this is 69 shots per minute."""
 
 MAX_ROUNDS: Final = 200
 """Maximum number of rounds in a report: as many as the longest map that can be requested."""
@@ -44,14 +44,14 @@ class RoundShots(msgspec.Struct, frozen=True, rename="camel"):
     ]
 
     def by_player(self) -> dict[PlayerId, tuple[int, int]] | None:
-        """Return the shots fired and hit by each player; None if an entry is invalid, because a sum would be wrong."""
+        """Return the shots fired and hit, per player; None if an entry is invalid, because a sum would be wrong."""
         shots = {to_id64(player.steam_id): (player.shots_fired, player.shots_hit) for player in self.players}
         is_possible = all(hit <= fired for fired, hit in shots.values()) and len(shots) == len(self.players)
         return {who: counted for who, counted in shots.items() if who} if is_possible and None not in shots else None
 
 
 class ShotsReport(msgspec.Struct, frozen=True, rename="camel"):
-    """Shots in some or all rounds of one map, counted by a plugin."""
+    """A plugin's counts of shots in some or all rounds of one map."""
 
     map_number: Annotated[int, Meta(ge=1, le=MAX_MAPS, description="The map of the series, from 1.")]
     rounds: Annotated[tuple[RoundShots, ...], Meta(max_length=MAX_ROUNDS, description="Rounds in any order.")]

@@ -1,9 +1,10 @@
 """Track which players belong to which team, and which side each team is on.
 
 Listed players belong to the team that lists them, all others to the team on whose side they were when a round began.
-The side of team1 is decided by a majority vote of the players' sides when freeze time starts, because at halftime the
-server moves players one by one. When a round starts or ends, players seen since the last round vote again, in case
-lines were lost. The score is a second source: no team's score decreases, and at halftime the game swaps both numbers.
+When freeze time starts, the side of team1 is decided by a vote: it is the side of the majority of its players, because
+at halftime the server moves players one by one. When a round starts or ends, players seen since the last round vote
+again, in case lines were lost. The score is a second source: no team's score decreases, and at halftime the game swaps
+the two numbers.
 """
 
 from __future__ import annotations
@@ -21,30 +22,30 @@ MAX_PLAYERS = 256
 """Maximum number of players on the sides, to limit the work per vote. A server has at most 64; ids may be forged."""
 
 MAX_MEMBERS = 1024
-"""Maximum number of players whose team is stored, far more than join a server during one match."""
+"""Maximum number of players whose team is stored: far more than join a server during one match."""
 
 
 class SideTracker(msgspec.Struct):
-    """Players, sides and teams of one server."""
+    """The players, sides and teams of one server."""
 
     listed: dict[PlayerId, Team] = {}
     guests: dict[PlayerId, None] = {}
     """Spectators and coaches."""
     names: dict[Team, str] = {}
-    """The team names, as the match plugin shows them."""
+    """The names of the teams, as the match plugin displays them."""
     members: dict[PlayerId, Team] = {}
     player_sides: dict[PlayerId, Side] = {}
     seen: dict[PlayerId, Side] = {}
     """The sides of players seen since the last round was decided."""
     unproven: dict[PlayerId, None] = {}
-    """Players on a side whom no log line has mentioned since lines were lost. They may have left meanwhile."""
+    """Players on a side whom no log line has mentioned since lines were lost. They may have left in the meantime."""
     team1_side: Side = Side.CT
     is_doubtful: bool = False
-    """True if log lines were lost and the sides are unconfirmed since then: the teams may have changed sides."""
+    """True if log lines were lost and the sides have not been confirmed since: the teams may have changed sides."""
 
     @staticmethod
     def of(settings: GameSettings) -> SideTracker:
-        """Return the sides of a match before any player has joined; team1 starts as CT."""
+        """Return the sides at the start of a match, without players. Team1 starts as CT."""
         shown = {team: shown_name(settings, team) for team in Team}
         sides = SideTracker(names={team: plugin_name(team, name) for team, name in shown.items() if name})
         sides.follow(Roster.of(settings))
@@ -64,17 +65,17 @@ class SideTracker(msgspec.Struct):
 
     @property
     def is_certain(self) -> bool:
-        """True if the sides of all players are certain. Without a roster, some players are unknown after lost lines."""
+        """True if the sides of all players are certain. In matches without a roster, lost lines make them uncertain."""
         return not self.is_doubtful or (bool(self.listed) and self.seen.keys() >= self.player_sides.keys())
 
     def mark_doubtful(self) -> None:
-        """Record that log lines were lost, in which players may have left and teams may have changed sides."""
+        """Record that log lines were lost: players may have left, and the teams may have changed sides."""
         self.seen.clear()
         self.unproven = dict.fromkeys(self.player_sides)
         self.is_doubtful = bool(self.listed or self.members)
 
     def set_side(self, player_id: PlayerId, side: Side | None) -> None:
-        """Set the side of a player who is on the server; None removes the player from both sides."""
+        """Set the side of a player who is on the server. None removes the player from both sides."""
         self.unproven.pop(player_id, None)
         if side is None or player_id in self.guests:
             self.player_sides.pop(player_id, None)
@@ -107,7 +108,7 @@ class SideTracker(msgspec.Struct):
         return names.get(self.team1_side), names.get(self.team1_side.other)
 
     def decide_start_side(self, side_names: Mapping[Side, str | None]) -> None:
-        """Set team1's side when a map goes live: by the listed players, or else the team names, or else a vote."""
+        """Set team1's side when a map goes live: from the listed players, or else the team names, or else a vote."""
         balance = 0 if self.is_doubtful else self._vote_balance(self.listed) or self._name_balance(side_names)
         if balance:
             self._set_team1_side(Side.CT if balance > 0 else Side.T)
@@ -118,8 +119,8 @@ class SideTracker(msgspec.Struct):
         """Set team1's side by the majority of its players' sides; True if the teams changed sides.
 
         A tie, or a vote without voters, changes nothing. With `is_seen_only`, only players seen since the last round
-        vote, and their lead must exceed half of all players, because the vote may overrule an earlier vote. The same
-        rule applies after lost lines, where it is also enough if all listed players seen since then agree.
+        vote, and their majority must be larger than half of all players, because the vote may overrule an earlier vote.
+        The same rule applies after lost lines; it is then also enough if all listed players seen since the loss agree.
         """
         people = {player: team for player, team in self.members.items() if is_human(player)}
         for voters in (self.listed, people, self.members):
@@ -136,14 +137,15 @@ class SideTracker(msgspec.Struct):
         return False
 
     def follow_score(self, by_side: tuple[int, int], by_team: tuple[int, int]) -> bool:
-        """Set team1's side if only one side is possible, as no team's score decreases. True if the teams changed."""
+        """Set team1's side if only one side fits the score, as no score decreases. True if the teams changed sides."""
         as_ct, as_t = (all(map(int.__le__, by_team, score)) for score in (by_side, by_side[::-1]))
         return as_ct != as_t and self._set_team1_side(Side.CT if as_ct else Side.T)
 
     def lineups(self) -> tuple[tuple[PlayerId, ...], tuple[PlayerId, ...]]:
         """Return the current players of both teams. Unlisted players are assigned to the team of their side.
 
-        While the sides are in doubt, teams stay as they are. Players who may have left are in neither team.
+        While the sides are in doubt, the members of the teams do not change. Players who may have left are in neither
+        team.
         """
         if len(self.members) > MAX_MEMBERS:
             self.members.clear()
@@ -161,7 +163,7 @@ class SideTracker(msgspec.Struct):
         return tuple(teams[Team.TEAM1]), tuple(teams[Team.TEAM2])
 
     def _vote_balance(self, voters: Mapping[PlayerId, Team], *, is_seen_only: bool = False) -> int:
-        """Return votes for team1 as CT minus votes for team1 as T."""
+        """Return the number of votes for team1 as CT, minus the number of votes for team1 as T."""
         balance = 0
         for player_id, side in self.player_sides.items():
             team = voters.get(player_id)
@@ -179,7 +181,7 @@ class SideTracker(msgspec.Struct):
 
     def _set_team1_side(self, team1_side: Side) -> bool:
         has_moved = team1_side is not self.team1_side
-        if has_moved and self.is_doubtful:  # players who have not been seen since then have moved too
+        if has_moved and self.is_doubtful:  # players not seen since the loss have moved too
             moved = {player: side.other for player, side in self.player_sides.items() if player not in self.seen}
             self.player_sides.update(moved)
         self.team1_side, self.is_doubtful = team1_side, False

@@ -1,7 +1,7 @@
 """Parse the game's own `round_stats` block, printed line by line at the start of freeze time.
 
-The block is not valid JSON: commas are missing and the host name is not escaped. Columns 0 to 20 match their labels.
-The labels of later columns are wrong and differ between builds, so these columns are ignored.
+The block is not valid JSON: commas are missing, and the host name is not escaped. The labels of columns 0 to 20 are
+right. The labels of later columns are wrong and differ between builds, so later columns are ignored.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ MAX_DIGITS = 10
 
 
 class StatsBlock(msgspec.Struct):
-    """The block being parsed, if one is open."""
+    """The block that is being parsed, if one is open."""
 
     is_open: bool = False
     round_number: int = 0
@@ -31,7 +31,7 @@ class StatsBlock(msgspec.Struct):
     money: dict[PlayerId, int] = {}
 
     def read_mark(self, line: StatsMark) -> bool:
-        """Open or close the block. Return True if it is complete and can be used."""
+        """Handle a line that opens or closes the block. Return True if the block is complete and can be used."""
         if line.mark == STATS_BEGIN:
             self.is_open, self.round_number, self.rows, self.money = True, 0, [], {}
         elif line.mark == STATS_END and self.is_open:
@@ -45,7 +45,7 @@ class StatsBlock(msgspec.Struct):
             self.round_number = int(line.value)
 
     def read_player(self, line: StatsPlayer) -> None:
-        """Append a player's row. Bots and CSTV have account 0, and are skipped."""
+        """Append a player's row. Bots and the GOTV client (CSTV) have account 0 and are skipped."""
         row = _read_row(line.columns)
         if self.is_open and row is not None and len(self.rows) < MAX_ROWS:
             self.rows.append(row)

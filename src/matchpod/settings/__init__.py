@@ -1,4 +1,4 @@
-"""Define and load all settings; the only code that reads the `MATCHPOD_` variables."""
+"""Define and load all settings. No other code reads `MATCHPOD_` variables."""
 
 from matchpod.settings.fleets import (
     AgonesFleetSettings,

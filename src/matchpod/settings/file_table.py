@@ -1,4 +1,4 @@
-"""Validate the tables of a settings file, and report all faults."""
+"""Validate the tables of a settings file, and collect all faults."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ Values = dict[str, object]
 
 
 class FileTable:
-    """Reads the tables of one file; `where` is appended to each key in a message."""
+    """Reads the tables of one file. In messages, `where` is appended to each key."""
 
     def __init__(self, where: str, faults: list[str]) -> None:
         self.where = where
@@ -20,7 +20,7 @@ class FileTable:
     def read(
         self, settings: Iterable[Setting], raw: Mapping[str, object], *, inside: str = "", ignored: tuple[str, ...] = ()
     ) -> Values:
-        """Return the valid values; keys in `ignored` are known but read elsewhere."""
+        """Return the valid values; append faults. Keys in `ignored` are valid, but other code reads them."""
         known = {setting.key: setting for setting in settings}
         values: Values = {}
         for name, value in raw.items():
@@ -37,7 +37,7 @@ class FileTable:
 
 
 def read_setting(setting: Setting, value: object, place: str, faults: list[str], *, into: Values) -> None:
-    """Read one value; append a fault if it is invalid."""
+    """Read one value into `into`; if it is invalid, append a fault."""
     try:
         into[setting.key] = setting.rule.read(value)
     except ValueError:
@@ -46,12 +46,12 @@ def read_setting(setting: Setting, value: object, place: str, faults: list[str],
 
 
 def unknown(place: str, noun: str, similar: str | None) -> str:
-    """Return the error text for an unknown name."""
+    """Return the message for an unknown name, with a similar known name if there is one."""
     return f"{place} is not a known {noun}" + (f"; did you mean {similar}?" if similar else ".")
 
 
 def quoted(value: object) -> str:
-    """Format a value for a message; if it may contain a secret, return a description instead."""
+    """Format a value for a message. If it may contain a secret, return a description instead."""
     if isinstance(value, str) and "@" in value:
         return "a text that may contain a password"
     if isinstance(value, str):

@@ -14,7 +14,8 @@ from matchpod.settings.secret import Secret
 from matchpod.settings.table import setting, table_of
 
 EVERY_ADDRESS = "0.0.0.0"
-"""The address that stands for all addresses of a machine. A port on it conflicts with the same port on any address."""
+"""The address on which a server listens on all addresses of its machine. A port on it conflicts with the same port on
+any address."""
 
 SIMULATOR_COMMAND = (
     *("{python}", "-m", "matchpod", "simulate", "-port", "{port}", "-ip", "{ip}", "+map", "{map}"),
@@ -32,18 +33,18 @@ SIMULATOR_COMMAND = (
         "--quiet",
     ),
 )
-"""The default command of a process fleet. The program reads its RCON password from its environment."""
+"""Default command of a process fleet. The program reads its RCON password from its environment."""
 
 CFG_PLACEHOLDER = "{cfg}"
 GAME_PLACEHOLDER = "{game}"
 TV_PLACEHOLDER = "{tv_port}"
 
 AGONES_MATCHES = 500
-"""The number of matches per Agones fleet for which connections are reserved."""
+"""Number of matches per Agones fleet for which connections are reserved."""
 
 
 class ProcessFleetSettings(msgspec.Struct, frozen=True, kw_only=True, tag_field="kind", tag="process"):
-    """A fleet of local processes, one per port."""
+    """A fleet of server processes on this machine, one process per port."""
 
     ports: tuple[int, ...] = setting(
         rules.port_range(),
@@ -116,7 +117,7 @@ class ProcessFleetSettings(msgspec.Struct, frozen=True, kw_only=True, tag_field=
 
     @property
     def capacity(self) -> int:
-        """The number of matches it can run at once."""
+        """Maximum number of matches that run at the same time."""
         return len(self.ports)
 
     @property
@@ -125,7 +126,7 @@ class ProcessFleetSettings(msgspec.Struct, frozen=True, kw_only=True, tag_field=
 
 
 class StaticServerSettings(msgspec.Struct, frozen=True, kw_only=True):
-    """A server that is not started by this service."""
+    """A game server that the service does not start."""
 
     address: str = setting(rules.address(), "The address of the game and of its console.", is_required=True)
     rcon_password: Secret = setting(
@@ -134,18 +135,18 @@ class StaticServerSettings(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class StaticFleetSettings(msgspec.Struct, frozen=True, kw_only=True, tag_field="kind", tag="static"):
-    """A fleet of servers that are already running; each is used by one match after another."""
+    """A fleet of servers that are already running. Each server is used for one match after another."""
 
     servers: tuple[StaticServerSettings, ...]
 
     @property
     def capacity(self) -> int:
-        """The number of matches it can run at once."""
+        """Maximum number of matches that run at the same time."""
         return len(self.servers)
 
 
 class AgonesFleetSettings(msgspec.Struct, frozen=True, kw_only=True, tag_field="kind", tag="agones"):
-    """A fleet on Kubernetes, which Agones manages."""
+    """A fleet that Agones manages in a Kubernetes cluster."""
 
     fleet: str = setting(
         rules.kubernetes_name(), "The name of the Agones `Fleet` whose servers are used.", is_required=True
@@ -207,11 +208,11 @@ class AgonesFleetSettings(msgspec.Struct, frozen=True, kw_only=True, tag_field="
 
     @property
     def capacity(self) -> int:
-        """The number of matches for which connections are reserved, because the fleet may grow at any time."""
+        """Number of matches for which connections are reserved, because the fleet may grow at any time."""
         return AGONES_MATCHES
 
     def shares_servers(self, other: FleetSettings) -> bool:
-        """True if a server may belong to both: they use the same Fleet of a cluster, and no label separates them."""
+        """True if both fleets may use the same server: their Fleet and cluster are equal, and no label differs."""
         if not isinstance(other, AgonesFleetSettings):
             return False
         if any(self.selector[label] != other.selector[label] for label in self.selector.keys() & other.selector.keys()):
@@ -227,7 +228,7 @@ FleetSettings = ProcessFleetSettings | StaticFleetSettings | AgonesFleetSettings
 
 
 def read_fleet(table: FileTable, raw: Mapping[str, object], inside: str) -> FleetSettings | None:
-    """Read the settings of a fleet; return None after a fault."""
+    """Read the settings of a fleet; return None if there was a fault."""
     kind = raw.get("kind")
     reader = READERS.get(kind) if isinstance(kind, str) else None
     if reader is not None:
@@ -243,7 +244,7 @@ def _one_of(names: Iterable[str]) -> str:
 
 
 def addresses(fleets: list[FleetSettings]) -> list[str]:
-    """Return the addresses of the servers of all fleets; equal addresses are a conflict."""
+    """Return the addresses of the servers of all fleets. An address that occurs twice is a conflict."""
     started = [
         (fleet.host, port)
         for fleet in fleets
@@ -272,7 +273,7 @@ def _read_process_fleet(table: FileTable, raw: Mapping[str, object], inside: str
 
 
 def _cfg_faults(values: Values, command: tuple[str, ...], where: str) -> Iterator[str]:
-    """Check that the file with the secrets of a server is both written and executed."""
+    """Yield a fault if the file with a server's secrets is not both written and executed."""
     uses_cfg = _uses(CFG_PLACEHOLDER, command)
     if uses_cfg and "cfg_dir" not in values and "install_dir" not in values:
         yield f"cfg_dir{where} is missing; the command has the placeholder {CFG_PLACEHOLDER}."
@@ -285,7 +286,7 @@ def _cfg_faults(values: Values, command: tuple[str, ...], where: str) -> Iterato
 
 
 def _instance_faults(values: Values, command: tuple[str, ...], where: str) -> Iterator[str]:
-    """Check that folders of servers can be created, and that servers run in them."""
+    """Yield a fault if the folders of servers cannot be created, or if servers do not run in them."""
     uses_game = _uses(GAME_PLACEHOLDER, command)
     if "install_dir" not in values:
         if uses_game:
@@ -304,7 +305,7 @@ def _instance_faults(values: Values, command: tuple[str, ...], where: str) -> It
 
 
 def _tv_faults(values: Values, command: tuple[str, ...], where: str) -> Iterator[str]:
-    """Check that every server has a port for GOTV, and uses it."""
+    """Yield a fault unless every server has a GOTV port and uses it."""
     if _uses(TV_PLACEHOLDER, command) != ("tv_ports" in values):
         yield f"tv_ports{where} and the placeholder {TV_PLACEHOLDER} in the command need each other."
     tv_ports, ports = values.get("tv_ports"), values.get("ports")
@@ -348,4 +349,4 @@ READERS: Mapping[str, Callable[[FileTable, Mapping[str, object], str], FleetSett
     "static": _read_static_fleet,
     "agones": _read_agones_fleet,
 }
-"""The reader of each kind of fleet."""
+"""Functions that read the settings of a fleet, by kind of fleet."""

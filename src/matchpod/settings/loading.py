@@ -1,7 +1,7 @@
-"""Load settings from environment, file and defaults, in this order of precedence, and report all faults at once.
+"""Load the settings from environment, file and defaults (in this order of precedence), and collect all faults.
 
-The code is pure: the environment is passed as a mapping, and the file is read through a function. No message contains a
-secret.
+The code has no side effects: the environment is passed as a mapping, and the file is read through a function. Messages
+contain no secrets.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ from matchpod.settings.values import CONFIG_FILE, DEFAULT_REGION, REGION, SERVIC
 
 
 class SettingsError(Exception):
-    """The settings are invalid; `faults` has one sentence for each problem."""
+    """The settings are invalid; `faults` has one sentence per problem."""
 
     def __init__(self, faults: Iterable[str]) -> None:
         self.faults = tuple(faults)
@@ -37,7 +37,7 @@ class SettingsError(Exception):
 
 
 def load_settings(environment: Mapping[str, str], read_file: Callable[[Path], bytes | None]) -> Settings:
-    """Load all settings; raise SettingsError with every fault. `read_file` returns None if the file does not exist."""
+    """Load all settings. SettingsError with all faults. `read_file` returns None if the file does not exist."""
     faults: list[str] = []
     from_environment = _read_environment(environment, faults)
     file, parsed = _find_file(msgspec.convert(from_environment, Settings), read_file, faults)
@@ -62,7 +62,7 @@ def _ports_of(settings: Settings) -> list[tuple[str, int | None]]:
 
 
 def has_secrets(content: bytes) -> bool:
-    """True if there is a secret in a valid settings file, even if the environment replaces it."""
+    """True if the settings file, which must be valid, contains a secret, even one that the environment overrides."""
     tables = (SERVICE, PROCESS_FLEET, STATIC_SERVER, AGONES_FLEET)
     secret = {setting.key for table in tables for setting in table if setting.is_secret}
     return not secret.isdisjoint(_keys(tomllib.loads(content.decode())))
@@ -80,11 +80,11 @@ def _keys(value: object) -> Iterator[str]:
 def _read_environment(environment: Mapping[str, str], faults: list[str]) -> Values:
     known = {setting.variable: setting for setting in SERVICE}
     values: Values = {}
-    # An empty variable counts as not set, as in compose and unit files.
+    # An empty variable counts as not set, as is usual in compose files and systemd units.
     for name, value in sorted((name, value) for name, value in environment.items() if name.startswith(PREFIX)):
         setting = known.get(name)
         if setting is None:
-            # Compared without the prefix, which would make all names similar.
+            # Compare without the prefix: with it, all names would be similar.
             similar = nearest(name.removeprefix(PREFIX), (other.removeprefix(PREFIX) for other in known))
             faults.append(unknown(printable(name), "setting", similar and PREFIX + similar))
         elif value:
@@ -105,13 +105,13 @@ def _find_file(
         return path, tomllib.loads(content.decode())
     except UnicodeDecodeError as exc:
         faults.append(f"The file {path} is not UTF-8 text (byte {exc.start}).")
-    except (ValueError, RecursionError) as exc:  # besides TOML errors: numbers too long, tables nested too deeply
+    except (ValueError, RecursionError) as exc:  # also raised for numbers too long, and tables nested too deeply
         faults.append(f"The file {path} is not TOML: {exc}.")
     return path, {}
 
 
 def _read_regions(table: FileTable, raw: object) -> list[RegionSettings]:
-    """Return all valid regions; also report conflicts between regions."""
+    """Return all valid regions; append faults for invalid regions and for conflicts between regions."""
     if not raw or not isinstance(raw, list) or not all(isinstance(region, dict) for region in raw):
         table.faults.append(f"regions{table.where} must be one or more tables that begin with [[regions]].")
         return []

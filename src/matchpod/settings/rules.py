@@ -1,6 +1,6 @@
-"""Define the rules that parse setting values and describe what they allow.
+"""Define the rules that parse setting values. Each rule also describes the values that it accepts.
 
-Numbers and lists are text in the environment and TOML values in the file; a rule accepts both.
+Numbers and lists are text in the environment, and TOML values in the file. A rule accepts both.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ from matchpod.core.requests.text_rules import callback_url_fault
 from matchpod.settings.secret import Secret
 
 KEY_BYTES = 32
-"""The key size of the cipher."""
+"""Size in bytes of an encryption key."""
 
 MAX_TEXT = 4096
 """Maximum length of a text; no path, URL or command argument needs more."""
@@ -33,17 +33,17 @@ PLACEHOLDERS = (
     *("python", "ip", "port", "tv_port", "map", "game_type", "game_mode", "cfg", "game", "rcon_password", "players"),
     *("speed", "server_id"),
 )
-"""Names that may be used in braces in the arguments of a fleet's command."""
+"""Placeholders (names in braces) that the arguments of a fleet's command may contain."""
 
 REQUIRED_PLACEHOLDERS = ("port",)
-"""Placeholders that a command must contain. Without a port of its own, a server could not be reached."""
+"""Placeholders that a command must contain. Each server needs its own port."""
 
 _WHOLE = re.compile(r"-?[0-9]{1,15}")
 _HOST_LABEL = re.compile(r"(?!-)[A-Za-z0-9_-]{1,63}(?<!-)")
 _PORTS = re.compile(r"([0-9]{1,5})-([0-9]{1,5})")
 _ADDRESS = re.compile(r"(\[[0-9A-Fa-f:.]{2,45}\]|[A-Za-z0-9.-]{1,253}):([0-9]{1,5})")
 _IP_LIKE = re.compile(r"(?:.*\.)?[0-9]+")
-"""Matches hosts that end in a number, which are IPv4 addresses or typos."""
+"""Matches hosts that end in a number. They are IPv4 addresses or typing errors."""
 _GAME_HOST = re.compile(r"(?:[a-z0-9](?:[a-z0-9-]{0,61}[a-z0-9])?\.)*[a-z0-9](?:[a-z0-9-]{0,61}[a-z0-9])?")
 _CODE = re.compile(r"[a-z0-9][a-z0-9-]{0,31}")
 _VARIABLE = re.compile(r"[A-Za-z_][A-Za-z0-9_]*")
@@ -63,7 +63,7 @@ T = TypeVar("T")
 
 
 class Rule(msgspec.Struct, Generic[T], frozen=True):
-    """`read` returns the value or raises ValueError; `allowed` completes the sentence "it must be …"."""
+    """A rule for a setting. `read` returns the value or raises ValueError; `allowed` completes "it must be …"."""
 
     allowed: str
     read: Callable[[object], T]
@@ -74,7 +74,7 @@ def whole_number(minimum: int, maximum: int) -> Rule[int]: ...
 @overload
 def whole_number(minimum: int, maximum: int, *, off: str) -> Rule[int | None]: ...
 def whole_number(minimum: int, maximum: int, *, off: str | None = None) -> Rule[int] | Rule[int | None]:
-    """A whole number; if `off` is set, that text stands for None."""
+    """Accept a whole number. The text `off`, if given, is read as None."""
 
     def read(value: object) -> int | None:
         if off is not None and value == off:
@@ -89,7 +89,7 @@ def whole_number(minimum: int, maximum: int, *, off: str | None = None) -> Rule[
 
 
 def number(minimum: float, maximum: float) -> Rule[float]:
-    """A number with or without a fraction."""
+    """Accept a number with or without a fraction."""
 
     def read(value: object) -> float:
         if isinstance(value, bool) or not isinstance(value, int | float) or not math.isfinite(value):
@@ -102,7 +102,7 @@ def number(minimum: float, maximum: float) -> Rule[float]:
 
 
 def one_of(*choices: str) -> Rule[str]:
-    """One of a few texts."""
+    """Accept one of these texts."""
 
     def read(value: object) -> str:
         if value not in choices:
@@ -113,13 +113,13 @@ def one_of(*choices: str) -> Rule[str]:
 
 
 def flag(yes: str, no: str) -> Rule[bool]:
-    """One of two texts that stand for True and False."""
+    """Accept two texts, which are read as True and False."""
     choice = one_of(yes, no)
     return Rule(choice.allowed, lambda value: choice.read(value) == yes)
 
 
 def boolean() -> Rule[bool]:
-    """The TOML values `true` and `false`."""
+    """Accept `true` and `false` as TOML booleans."""
 
     def read(value: object) -> bool:
         if not isinstance(value, bool):
@@ -130,29 +130,29 @@ def boolean() -> Rule[bool]:
 
 
 def text(max_length: int = 64) -> Rule[str]:
-    """A line of visible text."""
+    """Accept a line of visible characters."""
     return Rule(f"1 to {max_length} visible characters", lambda value: _text(value, max_length))
 
 
 def path() -> Rule[Path]:
-    """A path, relative to the working directory of the service unless absolute."""
+    """Accept a path. A relative path starts at the working directory of the service."""
     return Rule("a path", lambda value: Path(_text(value, MAX_TEXT)))
 
 
 def host() -> Rule[str]:
-    """An IP address or a host name."""
+    """Accept an IP address or a host name."""
     return Rule("an IP address or a host name", lambda value: _host(_text(value, MAX_TEXT)))
 
 
 def ip_address() -> Rule[str]:
-    """An IPv4 address; the game supports no other addresses. Players see it unchanged."""
+    """Accept an IPv4 address. The game does not support IPv6. Players see the address unchanged."""
     return Rule("an IPv4 address", lambda value: str(ipaddress.IPv4Address(_text(value, MAX_TEXT))))
 
 
 def web_url() -> Rule[str]:
-    """An absolute http or https URL without user name, query and fragment.
+    """Accept an absolute http or https URL without user name, query and fragment.
 
-    Its scheme is converted to lower case, and a trailing slash is dropped.
+    The scheme is converted to lower case, and a trailing slash is removed.
     """
 
     def read(value: object) -> str:
@@ -166,13 +166,13 @@ def web_url() -> Rule[str]:
 
 
 def proxy_url() -> Rule[Secret]:
-    """The URL of an HTTP proxy; it may contain a password."""
+    """Accept the URL of an HTTP proxy, which may contain a password."""
 
     def read(value: object) -> Secret:
         url = _text(value, MAX_TEXT)
         parts = urlsplit(url)
         is_bare = parts.path in ("", "/") and not parts.query and not parts.fragment
-        if parts.scheme != "http" or not is_bare or parts.port == 0:  # the port raises ValueError if it is not a number
+        if parts.scheme != "http" or not is_bare or parts.port == 0:  # reading an invalid port raises ValueError
             raise ValueError
         _host(parts.hostname or "")
         return Secret(url)
@@ -181,17 +181,17 @@ def proxy_url() -> Rule[Secret]:
 
 
 def postgres_url() -> Rule[Secret]:
-    """A PostgreSQL URL; it may contain a password."""
+    """Accept a PostgreSQL URL, which may contain a password."""
 
     def read(value: object) -> Secret:
         url = _text(value, MAX_TEXT)
         parts = urlsplit(url)
-        # The URL may have no host, because the host is in the query or the driver uses the local socket.
+        # A URL may have no host: the query has the host instead, or the driver uses the local socket.
         if parts.scheme not in ("postgresql", "postgres") or not url.startswith(f"{parts.scheme}://"):
             raise ValueError
         hosts = parts.netloc.rpartition("@")[2].split(",")
         for host in hosts:
-            _ = urlsplit(f"//{host}").port  # raises ValueError if it is not a number or too large
+            _ = urlsplit(f"//{host}").port  # raises ValueError if the port is not a number or too large
         if len(hosts) > 1 and not all(hosts):
             raise ValueError
         return Secret(url)
@@ -200,7 +200,7 @@ def postgres_url() -> Rule[Secret]:
 
 
 def storage_url() -> Rule[str]:
-    """A folder, or a bucket of an S3 service."""
+    """Accept a folder, or a bucket of an S3 service."""
 
     def read(value: object) -> str:
         url = _text(value, MAX_TEXT)
@@ -221,7 +221,7 @@ def storage_url() -> Rule[str]:
 
 
 def keys() -> Rule[Secret]:
-    """One or more keys of 32 bytes in standard or URL-safe base64, comma-separated."""
+    """Accept one or more keys of 32 bytes in standard or URL-safe base64, separated by commas."""
 
     def read(value: object) -> Secret:
         given = _text(value, MAX_TEXT).strip()
@@ -238,7 +238,7 @@ def keys() -> Rule[Secret]:
 
 
 def password() -> Rule[Secret]:
-    """A console password, which must fit into one quoted argument."""
+    """Accept a console password. It must fit into one quoted argument."""
 
     def read(value: object) -> Secret:
         given = _text(value, 128)
@@ -250,12 +250,12 @@ def password() -> Rule[Secret]:
 
 
 def region_code() -> Rule[str]:
-    """The code by which callers choose a region."""
+    """Accept the code of a region, by which callers choose the region."""
     return Rule("1 to 32 of a-z 0-9 and -, not beginning with -", lambda value: _matching(_CODE, value)[0])
 
 
 def port_range() -> Rule[tuple[int, ...]]:
-    """A range of ports, including both ends."""
+    """Accept a range of ports; both ends are included."""
 
     def read(value: object) -> tuple[int, ...]:
         found = _matching(_PORTS, value)
@@ -268,7 +268,7 @@ def port_range() -> Rule[tuple[int, ...]]:
 
 
 def address() -> Rule[str]:
-    """The IP address or host name of a game server, with its port."""
+    """Accept the IP address or host name of a game server with its port."""
 
     def read(value: object) -> str:
         found = _matching(_ADDRESS, value)
@@ -286,13 +286,13 @@ def address() -> Rule[str]:
 
 
 def names() -> Rule[tuple[str, ...]]:
-    """Names of console variables."""
+    """Accept names of console variables."""
     allowed = "names of console variables, separated by commas"
     return Rule(allowed, lambda value: tuple(_matching(_VARIABLE, name)[0] for name in _parts(value)))
 
 
 def origins() -> Rule[tuple[str, ...]]:
-    """Origins of web pages, without default ports."""
+    """Accept origins of web pages; default ports are removed."""
 
     def read(value: object) -> tuple[str, ...]:
         return tuple(_without_default_port(_matching(_ORIGIN, origin)[0]) for origin in _parts(value))
@@ -301,7 +301,7 @@ def origins() -> Rule[tuple[str, ...]]:
 
 
 def networks() -> Rule[tuple[str, ...]]:
-    """Addresses and networks, but not the whole internet, which can only be a mistake."""
+    """Accept addresses and networks, except the whole internet, which can only be a mistake."""
 
     def read(value: object) -> tuple[str, ...]:
         if value == "off":
@@ -315,7 +315,7 @@ def networks() -> Rule[tuple[str, ...]]:
 
 
 def command() -> Rule[tuple[str, ...]]:
-    """A program and its arguments, with placeholders in braces."""
+    """Accept a program and its arguments, which may contain placeholders in braces."""
 
     def read(value: object) -> tuple[str, ...]:
         arguments = tuple(_text(argument, MAX_TEXT) for argument in _sequence(value))
@@ -329,13 +329,13 @@ def command() -> Rule[tuple[str, ...]]:
 
 
 def steam_tokens() -> Rule[tuple[Secret, ...]]:
-    """Login tokens of game servers."""
+    """Accept Steam login tokens of game servers."""
     allowed = "a list of tokens of 8 to 64 letters and digits"
     return Rule(allowed, lambda value: tuple(Secret(_matching(_STEAM_TOKEN, token)[0]) for token in _sequence(value)))
 
 
 def addons() -> Rule[tuple[str, ...]]:
-    """Names of addons: folders below the game's `addons` or the plugins of CounterStrikeSharp."""
+    """Accept names of addons: folders in the game's `addons`, or in the plugins of CounterStrikeSharp."""
     return Rule(
         'a list of names, like ["metamod", "MatchZy"]',
         lambda value: tuple(_matching(_ADDON, name)[0] for name in _sequence(value)),
@@ -343,7 +343,7 @@ def addons() -> Rule[tuple[str, ...]]:
 
 
 def user() -> Rule[str]:
-    """A user of this machine, by name or number."""
+    """Accept the name or number of a user of this machine."""
 
     def read(value: object) -> str:
         if isinstance(value, int) and not isinstance(value, bool) and value >= 0:
@@ -358,7 +358,7 @@ def kubernetes_name() -> Rule[str]:
 
 
 def labels() -> Rule[Mapping[str, str]]:
-    """Labels of objects in Kubernetes."""
+    """Accept labels of Kubernetes objects."""
 
     def read(value: object) -> Mapping[str, str]:
         if not isinstance(value, dict):
@@ -369,7 +369,7 @@ def labels() -> Rule[Mapping[str, str]]:
 
 
 def address_types() -> Rule[tuple[str, ...]]:
-    """Types of node addresses, preferred first."""
+    """Accept types of node addresses, the preferred type first."""
 
     def read(value: object) -> tuple[str, ...]:
         found = tuple(map(str, _parts(value)))
@@ -381,7 +381,7 @@ def address_types() -> Rule[tuple[str, ...]]:
 
 
 def variables() -> Rule[Mapping[str, str]]:
-    """Environment variables for game servers."""
+    """Accept environment variables for game servers."""
 
     def read(value: object) -> Mapping[str, str]:
         if not isinstance(value, dict):
@@ -415,12 +415,12 @@ def _sequence(value: object) -> Sequence[object]:
 
 
 def _parts(value: object) -> Sequence[object]:
-    """Return the items of a list, or of a text with commas, as in the environment."""
+    """Return the items of a list, or of a text (from the environment) with commas between the items."""
     return [part.strip() for part in value.split(",")] if isinstance(value, str) else _sequence(value)
 
 
 def _without_default_port(origin: str) -> str:
-    """Return an origin as browsers send it."""
+    """Return an origin as browsers send it: without its default port."""
     return origin.removesuffix(":443" if origin.startswith("https:") else ":80")
 
 
@@ -428,7 +428,7 @@ def _host(given: str) -> str:
     try:
         return str(ipaddress.ip_address(given))
     except ValueError:
-        # A last label of only digits is a mistyped IP address, because no top-level domain has only digits.
+        # If the last label has only digits, the host is a mistyped IP address: no top-level domain has only digits.
         labels = given.removesuffix(".").split(".")
         if len(given) > 253 or not all(map(_HOST_LABEL.fullmatch, labels)) or labels[-1].isdigit():
             raise

@@ -1,10 +1,10 @@
-"""Keep the text of a secret out of logs, errors and debuggers."""
+"""Keep the text of a secret out of logs, error messages and debuggers."""
 
 from __future__ import annotations
 
 
 class Secret:
-    """A text that does not appear in logs, errors or debuggers by accident."""
+    """A text that is not printed in logs, error messages and debuggers by accident."""
 
     __slots__ = ("_text",)
 
@@ -12,7 +12,7 @@ class Secret:
         self._text = text
 
     def reveal(self) -> str:
-        """Return the text itself; do not store or log it."""
+        """Return the text of the secret. Callers must neither store nor log it."""
         return self._text
 
     def __repr__(self) -> str:

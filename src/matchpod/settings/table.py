@@ -1,6 +1,6 @@
-"""Declare settings as struct fields, with rule, default and meaning.
+"""Declare settings as struct fields, each with its rule, default and meaning.
 
-Loading, error messages, docs/configuration.md and the schema of the chart are derived from these declarations.
+Loading, error messages, docs/configuration.md and the chart's schema are derived from these declarations.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ T = TypeVar("T")
 
 
 class Setting(msgspec.Struct, frozen=True, kw_only=True):
-    """One setting. `default` is written as in the file; if it is None, `fallback` describes what applies instead."""
+    """A setting. `default` is written as in the file; if it is None, `fallback` describes what applies instead."""
 
     key: str = ""
     rule: Rule[Any]
@@ -30,7 +30,7 @@ class Setting(msgspec.Struct, frozen=True, kw_only=True):
     in_file: bool = True
 
     def __call__(self) -> Any:
-        """Return the default value of the field."""
+        """Return the value that applies if the setting is not given."""
         return self.unset if self.default is None else self.rule.read(self.default)
 
     @property
@@ -39,15 +39,16 @@ class Setting(msgspec.Struct, frozen=True, kw_only=True):
 
 
 def setting(rule: Rule[T], meaning: str, **more: Any) -> T:
-    """Return a struct field that declares a setting; `more` are fields of Setting.
+    """Return a struct field that declares a setting; `more` contains further fields of Setting.
 
-    Without `default`, the value is `unset` (None), unless the code that reads the setting derives a value.
+    Without `default`, the value of a setting that is not given is `unset` (None); the code that uses it may derive
+    another value.
     """
     value: T = msgspec.field(default_factory=Setting(rule=rule, meaning=meaning, **more))
     return value
 
 
 def table_of(settings: type[msgspec.Struct]) -> tuple[Setting, ...]:
-    """Return the settings that the fields of a struct declare, in their order."""
+    """Return the settings that the fields of a struct declare, in the order of the fields."""
     found = ((field.name, field.default_factory) for field in msgspec.structs.fields(settings))
     return tuple(msgspec.structs.replace(field, key=name) for name, field in found if isinstance(field, Setting))

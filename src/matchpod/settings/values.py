@@ -1,7 +1,7 @@
-"""Define the settings of the service and its regions, with rule, default and meaning.
+"""Define the settings of the service and its regions, each with its rule, default and meaning.
 
-A field name is the key in the file and, in upper case after `MATCHPOD_`, the name of the environment variable. Each
-setting is declared only here; settings of fleets are in `fleets.py`.
+The name of a field is its key in the settings file. The environment variable has the same name in upper case, after
+`MATCHPOD_`. Each setting is declared only once; those of fleets are declared in `fleets.py`.
 """
 
 from __future__ import annotations
@@ -32,11 +32,11 @@ DEFAULT_REGION = {
     "speed": 30,
     "fleet": {"kind": "process", "ports": "27100-27199"},
 }
-"""The only region if the file defines none, written as in the file."""
+"""The region that exists if the settings file defines none, written as in the file."""
 
 
 class RegionSettings(msgspec.Struct, frozen=True, kw_only=True):
-    """A region and its fleet."""
+    """The settings of a region and its fleet."""
 
     code: str = setting(rules.region_code(), "The value of `region` in requests.", is_required=True)
     name: str = setting(rules.text(), "Display name.", fallback="the code")
@@ -78,7 +78,7 @@ class RegionSettings(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class Settings(msgspec.Struct, frozen=True, kw_only=True):
-    """All settings of one process. A value is None if a feature is off or its default depends on other settings."""
+    """All settings of a process. A value is None if a feature is off, or if the default depends on other settings."""
 
     config: Path | None = setting(
         rules.path(),
@@ -344,32 +344,36 @@ class Settings(msgspec.Struct, frozen=True, kw_only=True):
 
     @property
     def database_path(self) -> Path:
-        """The SQLite file, used if there is no `database_url`."""
+        """Path of the SQLite file, which is used if `database_url` is not set."""
         return self.data_dir / DATABASE_FILE
 
     @property
     def key_path(self) -> Path:
-        """The key file, used if there is no `secret_key`."""
+        """Path of the key file, which is used if `secret_key` is not set."""
         return self.data_dir / KEY_FILE
 
     @property
     def fleets_path(self) -> Path:
-        """The folder with the records and outputs of process fleets."""
+        """Folder in which process fleets store their records and the output of their servers."""
         return self.data_dir / "fleets"
 
     @property
     def grace_s(self) -> int:
-        """Seconds that a stopping service still answers; by default 0 with SQLite, as no other process could answer."""
+        """Time in seconds for which a stopping service still answers requests.
+
+        The default is 0 with SQLite, because no other process could answer afterwards.
+        """
         if self.stop_grace_s is None:
             return 0 if self.database_url is None else DEFAULT_GRACE_S
         return self.stop_grace_s
 
     @property
     def allows_private_callbacks(self) -> bool:
-        """True if callbacks may go to private addresses; by default only if no other machine can reach the service.
+        """True if callbacks may be sent to private addresses.
 
-        Behind a proxy, other machines can reach a service that listens on loopback. The public URL shows that there is
-        a proxy, or else its requests do.
+        By default, this is so only if other machines cannot reach the service. A service that listens on loopback may
+        be reached through a proxy. Here, the public URL shows whether there is one; other code detects a proxy by its
+        requests.
         """
         if self.callback_private is not None:
             return self.callback_private
@@ -377,23 +381,23 @@ class Settings(msgspec.Struct, frozen=True, kw_only=True):
 
     @property
     def is_behind_proxy(self) -> bool:
-        """True if the service listens on loopback, but its public URL has another host."""
+        """True if the service listens on loopback, but the host of its public URL is not loopback."""
         return is_loopback(self.host) and not is_loopback(urlsplit(self.ingest_base()).hostname or "")
 
     @property
     def match_log_bytes(self) -> int | None:
-        """Maximum number of bytes that a match may store; None for no limit."""
+        """Maximum size in bytes of the logs and plugin reports that a match may store; None for no limit."""
         return None if self.max_match_log_mb is None else self.max_match_log_mb * 1_000_000
 
     def ingest_base(self, bound_port: int | None = None) -> str:
-        """Return the URL at which browsers reach this process; `bound_port` replaces a port of 0."""
+        """Return the URL at which browsers reach this process; `bound_port` is the actual port if 0 was configured."""
         if self.public_url is not None:
             return self.public_url
         return f"http://{_reachable(self.host)}:{self.port if bound_port is None else bound_port}"
 
     @property
     def log_urls(self) -> Mapping[str, str]:
-        """The log URLs by region, for regions whose game servers do not use the public URL."""
+        """Log URLs by region code, for regions whose game servers do not use the public URL."""
         found = {region.code: region.log_url or self.log_url for region in self.regions}
         return {code: url for code, url in found.items() if url is not None}
 
@@ -403,7 +407,7 @@ class Settings(msgspec.Struct, frozen=True, kw_only=True):
         return self.demo_storage or (self.data_dir / DEMO_FOLDER).absolute().as_uri()
 
     def upload_base(self, bound_port: int | None = None) -> str | None:
-        """Return the URL for demo uploads in regions without a URL of their own; None without demos."""
+        """Return the URL for demo uploads in regions that have none of their own; None if demos are not received."""
         if self.upload_port is None:
             return None
         bound = self.upload_port if bound_port is None else bound_port
@@ -411,7 +415,7 @@ class Settings(msgspec.Struct, frozen=True, kw_only=True):
 
     @property
     def upload_urls(self) -> Mapping[str, str]:
-        """The upload URLs by region, for regions with a URL of their own."""
+        """URLs for demo uploads by region code, for regions that have their own."""
         found = {
             region.code: region.upload_url
             or (None if region.log_url is None else self._beside(region.log_url, self.upload_port or 0))
@@ -420,9 +424,10 @@ class Settings(msgspec.Struct, frozen=True, kw_only=True):
         return {code: url for code, url in found.items() if url is not None}
 
     def _beside(self, url: str, upload_port: int) -> str:
-        """Return the upload URL that belongs to a URL for log posts.
+        """Return the upload URL for servers that send their log posts to this URL.
 
-        If the URL has the port of the service, that port is replaced. Otherwise it is the URL of a proxy, and is kept.
+        If the URL has the port of the service, the port is replaced. Any other URL is that of a proxy, and is returned
+        unchanged.
         """
         parts = urlsplit(url)
         if parts.scheme != "http" or parts.port != self.port:
@@ -436,7 +441,7 @@ REGION = table_of(RegionSettings)
 
 
 def _reachable(host: str) -> str:
-    """Return the host for a URL; loopback if it is the unspecified address, to which clients cannot connect."""
+    """Return the host for a URL. For an unspecified address, to which clients cannot connect, return loopback."""
     try:
         address = ipaddress.ip_address(host)
     except ValueError:

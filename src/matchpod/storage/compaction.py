@@ -86,7 +86,7 @@ async def count_due(db: Database, now_ms: int) -> int:
 async def _read_due(db: Database, struct: type[_E], after_id: str, now_ms: int, *, limit: int) -> list[_E]:
     """Return the next matches in order of id, up to but excluding the first match that ended in the last day.
 
-    Ids of servers sort by creation time. An end in the future does not count as recent, because the clock was set back.
+    Server ids sort by creation time. An end in the future (after the clock was set back) does not count as recent.
     """
     rest = "FROM outcomes WHERE server_id > :after_id ORDER BY server_id LIMIT :limit"
     found = await read_all(db, struct, rest, {"after_id": after_id, "limit": limit})
@@ -156,7 +156,7 @@ def _changes(
     for stat in stats:
         columns = {name: pack(getattr(stat, name)) for name in ("players", "anti_cheat", "leaderboard")}
         if any(columns[name] != getattr(stat, name) for name in columns):
-            # If the statistics were recomputed meanwhile, their version has changed and nothing is written.
+            # If the statistics have been recomputed since they were read, their version differs and nothing is written.
             statements.append(
                 Statement(
                     "UPDATE map_stats SET players = :players, anti_cheat = :anti_cheat, leaderboard = :leaderboard"

@@ -141,7 +141,7 @@ async def count_draining(db: Database) -> dict[str, int]:
 
 
 async def of_server(db: Database, server_id: str) -> list[DemoRow]:
-    """Return the demos of a match, ordered by when they were expected or, if unexpected, when their upload began."""
+    """Return the demos of a match, in the order in which their rows were created."""
     rest = "FROM demos WHERE server_id = :server_id ORDER BY created_at_ms, id"
     return await rows.read_all(db, DemoRow, rest, {"server_id": server_id})
 
@@ -150,7 +150,7 @@ async def of_server(db: Database, server_id: str) -> list[DemoRow]:
 
 
 async def of_maps(db: Database, map_ids: Sequence[str]) -> list[DemoRow]:
-    """Return the demos of these maps, ordered by when they were expected or, if unexpected, when their upload began."""
+    """Return the demos of these maps, in the order in which their rows were created."""
     listed, params = rows.parameter_list("map_id", map_ids)
     return await rows.read_all(db, DemoRow, f"FROM demos WHERE map_id IN {listed} ORDER BY created_at_ms, id", params)
 
@@ -297,7 +297,7 @@ async def _lose(db: Database, which: str, params: dict[str, Value], now_ms: int)
         f" WHERE state = '{DemoState.UPLOADING}' AND {which} RETURNING id"
     )
     found = f"SELECT COUNT(*) FROM demos WHERE state = '{DemoState.UPLOADING}' AND {which}"
-    if not await rows.read_number(db, found, params):  # a write costs more than a read
+    if not await rows.read_number(db, found, params):  # write only if necessary: a write costs more than a read
         return 0
     return len(await rows.write_one(db, sql, {**params, "now_ms": now_ms}))
 

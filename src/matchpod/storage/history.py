@@ -47,8 +47,8 @@ class MapRow(msgspec.Struct, frozen=True, kw_only=True):
     duration_s: int | None = None
     player_count: int = 0
     is_final: bool = False
-    """True once the match has ended and the map's result is final. If its statistics are known, MapStats are stored
-    then."""
+    """True once the match has ended and the map's result is final. Then its MapStats exist too, unless its statistics
+    are unknown."""
     sort_ms: int = 0
     """Time when the map started; 0 if it never started. Lists are sorted by this column, so such maps come last."""
     is_complete: bool = False
@@ -278,7 +278,7 @@ async def maps_of(db: Database, server_id: str) -> list[MapRow]:
 
 
 async def maps_of_servers(db: Database, server_ids: Sequence[str]) -> list[MapRow]:
-    """Return the maps of these servers' matches, by match in the order they are played."""
+    """Return the maps of these servers' matches; the maps of a match are in the order they are played."""
     listed, params = rows.parameter_list("server_id", server_ids)
     return await rows.read_all(db, MapRow, f"FROM maps WHERE server_id IN {listed} ORDER BY map_number", params)
 

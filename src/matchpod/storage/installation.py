@@ -28,7 +28,7 @@ class StoredData(msgspec.Struct, frozen=True, kw_only=True):
 
 
 async def lease_counts(db: Database) -> list[LeaseCount]:
-    """Return the processes that have leases, including expired leases."""
+    """Return, per process, the number of its leases and when the last of them expires, including expired leases."""
     found = await db.read(
         "SELECT lease_owner, COUNT(*), MAX(COALESCE(lease_until_ms, 0)) FROM servers"
         " WHERE lease_owner IS NOT NULL GROUP BY lease_owner ORDER BY lease_owner"

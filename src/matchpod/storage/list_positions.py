@@ -45,7 +45,7 @@ class _Known(msgspec.Struct):
     """Per day, the number of rows that started on earlier days; the last item is the number of rows of all these
     days."""
     ids: list[str]
-    """Server ids, in order, that begin the steps of STEP rows among the rows that never started."""
+    """Server ids, in order, at distances of about STEP rows among the rows that never started."""
     positions: list[int]
     """Per id in `ids`, the number of never-started rows of older servers."""
 

@@ -44,7 +44,7 @@ _READ_AFTER: Final = """
 def append(map_id: str, first_seq: int, lines: Sequence[bytes], *, at_ms: int) -> Statement:
     """Store items numbered from `first_seq`; DuplicateError if an item with that number exists."""
     if not lines:
-        raise ValueError("a batch has at least one item")
+        raise ValueError("a batch must have at least one item")
     # The number may be within a merged batch. Then use the number of that batch, so that the insert violates the
     # primary key.
     return Statement(

@@ -150,7 +150,7 @@ def _selection(org_id: str, query: MatchListQuery) -> Selection:
     return Selection(
         key=CountKey(org_id=org_id, kind=CountedKind.SERVER, status=status, map_name=query.region),
         parts=tuple(part.format(column) for part in _parts(status, query.region)),
-        from_ms=max(query.from_ms or 0, 0),  # stored under day -1 is the count of all days
+        from_ms=max(query.from_ms or 0, 0),  # the count of all days is stored under day -1
         before_ms=query.before_ms,
     )
 
@@ -191,7 +191,8 @@ async def _list_found(
     of_labels, label_params = conditions_of(query.labels, server_id="servers.id", created_at_ms="servers.created_at_ms")
     found_params = {**params, **found_params, **label_params}
     if conditions != "org_id = :org_id" or of_labels:
-        # PostgreSQL could reverse a join, and run the search once per server. So use a subquery per server.
+        # Check each server in a subquery. With a join, PostgreSQL could begin with `servers`, and run the search for
+        # each.
         joined = " AND ".join(["servers.id = labeled_id", conditions, *of_labels])
         found = f"SELECT * FROM ({found}) AS labeled WHERE (SELECT 1 FROM servers WHERE {joined} LIMIT 1) = 1"
     total = await read_number(db, f"SELECT COUNT(*) FROM ({found}) AS page", found_params)

@@ -77,7 +77,7 @@ async def read_after(db: Database, org_id: str, seq: int, *, limit: int) -> list
 
 
 async def prune(db: Database, before_ms: int) -> int:
-    """Delete the events of each organization that come before its first event since a time; return how many."""
+    """Delete, per organization, the events before its oldest event since a time; return how many were deleted."""
     deleted = 0
     org_id = await _next_org(db, "")
     while org_id is not None:
@@ -104,13 +104,13 @@ async def count_prunable(db: Database, before_ms: int) -> int:
 
 
 async def _next_org(db: Database, org_id: str) -> str | None:
-    """Return the next organization with events; the index finds it without reading the events."""
+    """Return the id of the next organization that has events; the index finds it without reading the events."""
     rows = await db.read("SELECT MIN(org_id) FROM organization_events WHERE org_id > :org_id", {"org_id": org_id})
     return msgspec.convert(rows[0][0], str | None)
 
 
 async def _prunable(db: Database, org_id: str, before_ms: int) -> tuple[int, int]:
-    """Return the numbers of the first event, and of the first event to keep."""
+    """Return the number of the oldest event, and the number of the oldest event to keep."""
     rows = await db.read(  # two subqueries, because SQLite uses an index only for a query with a single MIN or MAX
         "SELECT (SELECT MIN(seq) FROM organization_events WHERE org_id = :org_id),"
         " (SELECT MAX(seq) FROM organization_events WHERE org_id = :org_id)",

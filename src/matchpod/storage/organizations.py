@@ -39,10 +39,10 @@ async def by_name(db: Database, name: str) -> Organization | None:
 async def set_webhook_secret(
     db: Database, org_id: str, webhook_secret: bytes, *also: Statement, old_until_ms: int | None = None
 ) -> bool:
-    """Replace the sealed secret, in one transaction with other statements. Keep the old one until `old_until_ms`.
+    """Replace the sealed secret, in one transaction with other statements. Keep the old secret until `old_until_ms`.
 
-    If `old_until_ms` is None, the old secret is deleted. False if the organization does not exist; nothing is written
-    then.
+    If `old_until_ms` is None, the old secret is deleted. If the organization does not exist, return False and write
+    nothing.
     """
     update = (
         "UPDATE organizations SET webhook_secret = :webhook_secret, old_secret_until_ms = :until_ms,"

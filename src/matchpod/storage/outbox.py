@@ -421,7 +421,7 @@ async def redeliver_finished(
 async def redeliver_given_up(
     db: Database, owner: str, *also: Statement, from_ms: int, limit: int, now_ms: int, queue: Queue = CALLBACKS
 ) -> list[int]:
-    """Make rows due again that were given up, and created since `from_ms`: at most `limit`, oldest first.
+    """Make given-up rows due again that were created since `from_ms`: at most `limit`, oldest first.
 
     `owner` is the value of the column `queue.listed_by`; for callbacks, it is the organization's id. Return the
     creation times of the rows, in order.

@@ -173,5 +173,5 @@ async def post_of(db: Database, token: str) -> CheckPost | None:
 
 
 def forget_posts(check_id: str) -> Statement:
-    """Reject further log posts of a check. A game server then removes the log address from its settings."""
+    """Reject further log posts of a check. A game server stops sending to an address that rejects its posts."""
     return Statement("DELETE FROM check_posts WHERE check_id = :id", {"id": check_id})

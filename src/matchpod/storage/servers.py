@@ -250,7 +250,7 @@ async def summary(db: Database, server_id: str) -> ServerSummary | None:
 
 
 async def summary_columns(db: Database, server_id: str) -> Row | None:
-    """Return the columns of a summary as stored. To detect changes of a server, they are cheap to compare."""
+    """Return the columns of a summary as stored. Comparing them is a cheap way to detect changes of a server."""
     return await db.read_one(_SUMMARY, {"id": server_id})
 
 

@@ -12,18 +12,18 @@ from matchpod.web.services import AccessLog
 
 SECRET_PARAMETER: Final = "{token}"
 LONG: Final = 20
-"""Minimum length of a segment that is hidden if the path is unknown: it may be the token in a mistyped URL."""
+"""Minimum length of a path segment to hide if the path is unknown, because it may be the token in a mistyped URL."""
 
 _PARAMETER: Final = re.compile(r"\{\w+\}")
 
 
 def is_logged(log: AccessLog, endpoint: Endpoint | None) -> bool:
-    """True if requests to this endpoint, or to an unknown one, have a line in the access log."""
+    """True if requests to this endpoint (None: an unknown path) have a line in the access log."""
     return log is AccessLog.ALL or (log is AccessLog.ON and (endpoint is None or endpoint.tag is not Tag.INGEST))
 
 
 def fields_of(call: Call) -> Mapping[str, object]:
-    """Return the fields of a request's log line, except its route, status and duration."""
+    """Return the fields of a request's line in the access log, except its route, status and duration."""
     client, principal, agent = call.scope.get("client"), call.principal, call.header(b"user-agent")
     return {
         "path": shown_path(call),
@@ -35,7 +35,7 @@ def fields_of(call: Call) -> Mapping[str, object]:
 
 
 def shown_path(call: Call) -> str:
-    """Return the path of a request with its tokens hidden."""
+    """Return the path of a request with the tokens in it hidden."""
     if call.endpoint is None:
         parts = str(call.scope["path"]).split("/")
         return "/".join(HIDDEN if len(part) >= LONG else part for part in parts)

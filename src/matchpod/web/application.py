@@ -1,7 +1,7 @@
 """The ASGI application: route a request, authorize it, call its handler, and record metrics and a log line.
 
-It implements ASGI without middleware. Every request passes through here, and on one slow core, layers of middleware
-would cost more than the work they wrap.
+There is no middleware: every request passes through here, and on one slow core, layers of middleware would cost more
+than the work that they wrap.
 """
 
 from __future__ import annotations
@@ -52,13 +52,14 @@ from matchpod.web.server_reads import ServerReads
 from matchpod.web.services import AccessLog, Services
 
 UNKNOWN_ROUTE = "unknown"
-"""The metric label for requests to unknown paths. Clients choose these paths, so they are no labels themselves."""
+"""Metric label of requests to unknown paths. Clients choose these paths, so the paths themselves are not labels."""
 
 NO_CONTENT = 204
 
 READ_ONLY = "This service serves reads only: it creates, changes and cancels no matches, and stores no logs."
 READ_ONLY_RETRY_S = 30
-"""Retry-After of the read-only error, which lasts until an operator acts. Game servers retry on their own."""
+"""Retry-After in seconds of the read-only error, which lasts until an operator acts. Game servers retry on their own.
+"""
 
 _TOKEN_HEADER = TOKEN_HEADER.lower().encode()
 
@@ -66,7 +67,7 @@ _log = logging.getLogger(__name__)
 
 
 ErrorPage = Callable[[Scope, MatchpodError], Response | None]
-"""Returns the page that a browser shows for an error; None if the error is sent as JSON."""
+"""Returns the page that a browser gets for an error; None if the client gets the error as JSON."""
 
 
 def create_web(
@@ -80,9 +81,9 @@ def create_web(
     random_bytes: Callable[[int], bytes] | None = None,
     stream_pace: StreamPace = DEFAULT_PACE,
 ) -> Application:
-    """Build the ASGI application for these services; `more_endpoints` are pages that the API does not describe.
+    """Build the ASGI application for these services; `more_endpoints` are pages that the API description omits.
 
-    Applications on several ports share their `metrics`.
+    If the service listens on several ports, their applications share `metrics`.
     """
     site = Site(
         services=services,
@@ -94,7 +95,7 @@ def create_web(
             METRICS_PER_S, burst=METRICS_PER_S, max_wait_s=services.limits.metrics_wait_s, what="The metrics"
         ),
     )
-    # Request ids are not secret. The system's random source would take a tenth of the time of a request.
+    # Request ids are not secret, and the system's random source would take a tenth of the time of a request.
     return Application(
         site,
         endpoints=(*endpoints, *more_endpoints),
@@ -107,7 +108,7 @@ def create_web(
 
 
 class Application:
-    """The ASGI callable."""
+    """The ASGI application of the main port."""
 
     def __init__(
         self,
@@ -137,9 +138,9 @@ class Application:
 
     @property
     def direct_routes(self) -> Sequence[DirectRoute]:
-        """The routes for posts of game servers, which are answered without a task and a request id.
+        """The routes of log posts and plugin reports, which are answered without a task and a request id.
 
-        These posts are most of all requests. There are no such routes if the access log has a line for each post.
+        These posts are most of all requests. If the access log has a line for each post, there are no such routes.
         """
         if self._access_log is AccessLog.ALL:
             return ()
@@ -151,7 +152,7 @@ class Application:
         )
 
     def _direct_route(self, path: str, store: Take) -> DirectRoute:
-        """Return the route of a path whose requests `store` handles while this process is ready."""
+        """Return the route whose requests are stored with `store`, while this process is ready and not read-only."""
         services = self._site.services
 
         def take(path_rest: str, headers: Sequence[Header], body: bytes, answer: Answered) -> bool:
@@ -170,8 +171,9 @@ class Application:
 
     @property
     def server_reads(self) -> ReadRoute | None:
-        """The route for polls of a server, which are most requests of callers. None if the application has to answer
-        polls, because it has no such endpoint or because the access log has a line for each poll.
+        """The route for polls of a server, which are most requests of callers; None if the application answers polls.
+
+        The application answers them if it has no such endpoint, or if the access log has a line for each poll.
         """
         endpoint = self._get_server
         if endpoint is None or is_logged(self._access_log, endpoint):
@@ -225,7 +227,7 @@ class Application:
         self._record(route, method, response.status, started=started, request_id=request_id, call=call)
 
     async def _respond(self, call: Call, request_id: str) -> Answer:
-        """Return the response, which is built during the request's turn."""
+        """Call the handler and return its response, or the response for the error that it raised."""
         scope = call.scope
         try:
             response = await self._find(call)
@@ -259,7 +261,7 @@ class Application:
         return page or error_response(error, request_id)
 
     def _options(self, scope: Scope) -> Response:
-        """Answer a preflight request, which browsers send without the key."""
+        """Answer a CORS preflight request, which browsers send without the key."""
         endpoint, methods = self._router.options(scope)
         allow: Header = (b"allow", ", ".join(methods).encode())
         headers = (allow, *self._cors.preflight_headers(scope, endpoint, methods))
@@ -301,10 +303,10 @@ class Application:
             principal = await authorize(
                 services.access, self._limiter, endpoint, call, private_callbacks=services.private_callbacks
             )
-            if endpoint.body is not None:  # read before the turn, so that a slow client holds no turn
+            if endpoint.body is not None:  # before the turn, so that a slow client does not occupy a turn
                 await call.read_body(services.limits.max_body_bytes)
             await call.take_turn(queue_of(principal.org_id, call.method))
-        elif endpoint.tag is not Tag.CONSOLE:  # pages of the console find their session first
+        elif endpoint.tag is not Tag.CONSOLE:  # pages of the console look up their session before the turn
             await call.take_turn(NO_KEY)
         if call.scope.get("query_string"):
             check_names(endpoint, call)
@@ -317,7 +319,7 @@ class Application:
         duration_s = self._monotonic() - started
         self._metrics.requests.inc(route, method, str(status))
         self._metrics.seconds.observe(duration_s, route, f"{status // 100}xx")
-        if call is not None or _log.isEnabledFor(logging.DEBUG):  # log posts are usually not logged
+        if call is not None or _log.isEnabledFor(logging.DEBUG):  # `call` is None for a direct answer
             self._log_request(call, route, method, status, duration_s=duration_s, request_id=request_id)
 
     def _log_request(
@@ -333,16 +335,16 @@ class Application:
 
 
 def _labels(call: Call) -> tuple[str, str]:
-    """Return the route and the method of a request as labels of metrics."""
+    """Return the route and the method of a request, as labels for its metrics."""
     if call.endpoint is not None:
         return call.endpoint.path, call.endpoint.method
     return UNKNOWN_ROUTE, OPTIONS if call.scope["method"] == OPTIONS else UNKNOWN_ROUTE
 
 
 def _preset(metrics: HttpMetrics, endpoints: Sequence[Endpoint]) -> None:
-    """Create the time series of the usual responses and of our errors, so that they begin at 0.
+    """Create the time series of usual responses and of our errors, so that they begin at 0.
 
-    A histogram of durations has many series, so only endpoints for programs get one in advance.
+    A histogram of durations has many series, so it is only created for endpoints that programs call.
     """
     for endpoint in endpoints:
         is_for_programs = endpoint.tag in (Tag.API, Tag.INGEST)
@@ -357,14 +359,13 @@ def _preset(metrics: HttpMetrics, endpoints: Sequence[Endpoint]) -> None:
 def _is_available_while(endpoint: Endpoint, state: ReadinessState) -> bool:
     if state is ReadinessState.DRAINING:
         return True
-    # While stopping, posts of game servers are still stored for the process that resumes the match. If they were
-    # rejected, the game servers would retry until that process runs.
+    # While the process stops, it stores posts of game servers, which would otherwise retry until the next process runs.
     is_storing = endpoint.tag is Tag.INGEST and state is ReadinessState.STOPPING
     return endpoint.tag is Tag.OPERATIONS or is_storing
 
 
 def _is_read(endpoint: Endpoint) -> bool:
-    """True if a read-only process answers it. Game servers belong to the process that drives their matches."""
+    """True if a read-only process answers it. Posts of game servers must reach the process that drives the match."""
     return endpoint.tag is not Tag.INGEST and (endpoint.method == "GET" or endpoint.is_read)
 
 
@@ -376,7 +377,7 @@ def _hide_internal_error(error: MatchpodError, request_id: str) -> MatchpodError
 
 
 def internal_error() -> InternalServerError:
-    """Return the error that a caller sees after an internal error."""
+    """Return the error that a caller gets after an internal error. It hides the cause."""
     return InternalServerError("Internal error. The request id identifies it in the service's log.")
 
 
@@ -391,7 +392,7 @@ async def _send(
         *more_headers,
     ]
     if response.status in (NO_CONTENT, NOT_MODIFIED):
-        # 204 and 304 have no body: no Content-Type, and the Content-Length of a 304 would be that of the full response
+        # 204 and 304 have no body, so no Content-Type. A 304's Content-Length would be that of the full response.
         del headers[:2]
     await send({"type": "http.response.start", "status": response.status, "headers": headers})
     await send({"type": "http.response.body", "body": b"" if is_head else response.body})

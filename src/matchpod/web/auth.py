@@ -15,7 +15,7 @@ from matchpod.web.http.admission import address_group
 from matchpod.web.proxy_signs import proxy_sign
 
 LOOPBACK: Final = "loopback"
-"""The key for counting requests from this machine, which have no address of their own."""
+"""The key for counting all requests from this machine: loopback addresses do not identify a client."""
 
 
 async def authorize(
@@ -26,7 +26,7 @@ async def authorize(
     *,
     private_callbacks: PrivateCallbacks,
 ) -> Principal:
-    """Return the principal of an authorized request. `call.principal` is set even if rights are missing."""
+    """Return the principal of an authorized request. `call.principal` is also set if only the rights are missing."""
     principal = await access.authenticate(call.header(b"authorization"), address=partial(client_address, call))
     call.principal = principal
     await note_proxy(private_callbacks, call)
@@ -35,12 +35,14 @@ async def authorize(
     if endpoint.access is not None and endpoint.access not in principal.scopes:
         raise ForbiddenError(f"This key lacks the scope {endpoint.access}.")
     if endpoint.roles and principal.role not in endpoint.roles:
-        raise ForbiddenError(f"This needs a key with the role {' or '.join(endpoint.roles)}, not {principal.role}.")
+        raise ForbiddenError(
+            f"This request needs a key with the role {' or '.join(endpoint.roles)}, not {principal.role}."
+        )
     return principal
 
 
 async def note_proxy(private_callbacks: PrivateCallbacks, call: Call) -> None:
-    """Note whether an authenticated request came through a proxy. Other clients can send any header."""
+    """Note whether an authenticated request came through a proxy. Unauthenticated clients could send false headers."""
     if private_callbacks.is_watching and (sign := proxy_sign(call.scope["headers"])) is not None:
         await private_callbacks.proxy_seen(sign)
 

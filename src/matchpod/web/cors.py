@@ -1,7 +1,7 @@
-"""Decide which web pages may read a response (CORS): any page the regions, pages of allowed origins the whole API.
+"""Decide which web pages may read a response (CORS): any page may read the regions, allowed origins the API.
 
-A page must set the header with the key itself, because the browser never adds it. So allowing an origin lets its pages
-use only keys that they already have.
+A page must set the header with the key itself, because the browser never adds it. So pages of an allowed origin can use
+only keys that they already have.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ ANY: Final = "*"
 API_PREFIX: Final = b"/api/"
 
 _MAX_AGE_S: Final = 600
-"""Seconds that a browser may cache the answer to a preflight request; some browsers do not allow much more."""
+"""Time in seconds for which a browser may cache the answer to a preflight request. Some browsers allow little more."""
 _REQUEST_HEADERS: Final = (
     b"Authorization, Content-Type, Idempotency-Key, If-None-Match, Last-Event-ID, traceparent, tracestate"
 )
@@ -27,14 +27,14 @@ _VARY: Final[Header] = (b"vary", b"origin")
 
 
 class Cors:
-    """The rules for all responses; `origins` may read the API."""
+    """The CORS rules for all responses. Pages of these `origins` may read the API."""
 
     def __init__(self, origins: Collection[str]) -> None:
         self._allows_any = ANY in origins
         self._origins = frozenset(origin.encode() for origin in origins)
 
     def headers(self, scope: Scope, endpoint: Endpoint | None) -> tuple[Header, ...]:
-        """Return the headers of a response; `endpoint` is None if no endpoint has this method and path."""
+        """Return the CORS headers of a response; `endpoint` is None if no endpoint has this method and path."""
         if endpoint is not None and endpoint.any_origin:
             return (_allow(ANY.encode()), _EXPOSED)
         if not self._origins or not _is_of_api(scope, endpoint):
@@ -47,7 +47,7 @@ class Cors:
     def preflight_headers(
         self, scope: Scope, endpoint: Endpoint | None, methods: Collection[str]
     ) -> tuple[Header, ...]:
-        """Return the headers of the answer to a preflight request, with which a browser asks what it may send."""
+        """Return the CORS headers for a preflight request, with which a browser asks what a page may send."""
         allowed = self.headers(scope, endpoint)
         if len(allowed) < 2 or not _header(scope, b"access-control-request-method"):
             return allowed

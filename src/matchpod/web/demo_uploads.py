@@ -1,6 +1,6 @@
 """The ASGI application of the port for demo uploads, which answers game servers and a liveness probe.
 
-It runs in a process of its own, so that large uploads do not delay log posts.
+It runs in a separate process, so that large uploads do not delay log posts.
 """
 
 from __future__ import annotations
@@ -41,7 +41,7 @@ _log = logging.getLogger(__name__)
 
 
 class UploadApplication:
-    """The ASGI callable."""
+    """The ASGI application of the upload port."""
 
     def __init__(self, uploads: Uploads) -> None:
         self._uploads = uploads
@@ -95,7 +95,7 @@ def _head_of(scope: Scope) -> UploadHead:
 
 
 async def _parts(receive: Receive) -> AsyncIterator[bytes]:
-    """Yield the body as it arrives; EOFError if the connection is lost."""
+    """Yield the body part by part as it arrives; raise EOFError if the connection is lost."""
     while True:
         message = await receive()
         if message["type"] == "http.disconnect":

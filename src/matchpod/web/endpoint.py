@@ -41,20 +41,20 @@ class Tag(StrEnum):
 
 
 class Site(msgspec.Struct, frozen=True, kw_only=True):
-    """The objects that all requests share: the services, the API description and the documentation pages."""
+    """What all requests of an application share: services, API description, documentation pages and metrics."""
 
     services: Services
     openapi: Callable[[], bytes]
-    """Returns the description of the API for callers, which is built at the first call."""
+    """Returns the API description for callers. The first call builds it."""
     internal_openapi: Callable[[], bytes]
-    """Returns the description of the endpoints for game servers and operators."""
+    """Returns the description of the endpoints for game servers and for operators."""
     pages: dict[str, Response]
     metrics: RenderedMetrics
     metrics_pace: FairPacer
 
 
 class Call(msgspec.Struct, kw_only=True):
-    """One request; `principal` is set if the endpoint needs a key."""
+    """A request; `principal` is set if the endpoint needs a key."""
 
     scope: Scope
     receive: Receive
@@ -62,16 +62,16 @@ class Call(msgspec.Struct, kw_only=True):
     params: tuple[str, ...] = ()
     principal: Principal | None = None
     turn: RequestTurn | None = None
-    """The turn of the request; None if the request does not wait for a turn."""
+    """The turn of the request; None if the request does not have to wait for a turn."""
     _body: bytes | None = None
 
     async def take_turn(self, key: TurnKey) -> None:
-        """Wait for the turn of the request, in the queue of this key."""
+        """Wait until the turn of the request begins, in the queue with this key."""
         if self.turn is not None:
             await self.turn.begin(key)
 
     async def read_body(self, limit: int) -> bytes:
-        """Return the body, which is cached; PayloadTooLargeError if it exceeds the limit."""
+        """Return the body and cache it; raise PayloadTooLargeError if it exceeds the limit."""
         if self._body is None:
             self._body = await read_body(self.scope, self.receive, limit)
         return self._body
@@ -83,13 +83,13 @@ class Call(msgspec.Struct, kw_only=True):
 
     @property
     def caller(self) -> Principal:
-        """The principal; RuntimeError if the endpoint needs no key."""
+        """The principal of the request; RuntimeError if the endpoint needs no key."""
         if self.principal is None:
             raise RuntimeError("there is no principal, because this endpoint needs no key")
         return self.principal
 
     def header(self, name: bytes) -> str | None:
-        """Return the first header with this name (in lower case), or None."""
+        """Return the first header with this (lower-case) name; None if there is none."""
         for found, value in self.scope["headers"]:
             if found == name:
                 text: str = value.decode("latin-1")
@@ -97,12 +97,12 @@ class Call(msgspec.Struct, kw_only=True):
         return None
 
     def list_header(self, name: bytes) -> str | None:
-        """Return the values of all headers with this name (in lower case), joined by commas; None without any."""
+        """Return the values of all headers with this (lower-case) name, joined by commas; None if there are none."""
         values = [value for found, value in self.scope["headers"] if found == name]
         return b", ".join(values).decode("latin-1") if values else None
 
     def single_header(self, name: bytes) -> str | None:
-        """Return the header with this name, or None; InvalidParamsError if it is repeated with different values."""
+        """Return the header with this name, or None. Raise InvalidParamsError if there are several different values."""
         values = {value for found, value in self.scope["headers"] if found == name}
         if len(values) > 1:
             shown = name.decode().title()
@@ -111,35 +111,35 @@ class Call(msgspec.Struct, kw_only=True):
 
 
 class Frames(Protocol):
-    """The source of the frames that a stream sends."""
+    """The source of the frames (events as bytes) that a stream sends."""
 
     @property
     def is_over(self) -> bool:
-        """True if all frames were returned, and none will follow."""
+        """True if `next` has returned the last frames."""
 
     async def next(self, within_s: float) -> bytes | None:
-        """Return the next frames; empty if none arrived within `within_s`, None at the end."""
+        """Return the next frames; empty bytes if none arrived within `within_s`, None after the last frame."""
 
     def close(self) -> None:
-        """End the frames; closing twice has no effect."""
+        """End the frames. Calling it twice is fine."""
 
     def when_closed(self, act: Callable[[], None]) -> None:
-        """Call `act` when the frames are closed."""
+        """Register `act`, to be called when the frames are closed."""
 
 
 StillValid = Callable[[Sequence[str]], Awaitable[Set[str]]]
-"""Returns which of these ids of keys, sessions or tokens are still valid; UnavailableError if that is unknown."""
+"""Returns which ids (of keys, sessions or tokens) are still valid; raises UnavailableError if that is unknown."""
 
 
 class Credential(msgspec.Struct, frozen=True, kw_only=True):
-    """The key, session or token that a stream was opened with."""
+    """The key, session or token with which a stream was opened."""
 
     id: str
     still_valid: StillValid
 
 
 class EventStream(msgspec.Struct, frozen=True, kw_only=True):
-    """A response that continues until its frames end or its credential is no longer valid."""
+    """A response that sends frames until they end, or until its credential is no longer valid."""
 
     call: Call
     frames: Frames
@@ -152,7 +152,7 @@ Handler = Callable[[Site, Call], Awaitable[Answer]]
 
 
 class Parameter(msgspec.Struct, frozen=True, kw_only=True):
-    """A path or query parameter or a header, as documented; `schema` is JSON Schema."""
+    """A path parameter, query parameter or header, as documented; `schema` is its JSON Schema."""
 
     name: str
     place: str
@@ -160,7 +160,7 @@ class Parameter(msgspec.Struct, frozen=True, kw_only=True):
     schema: dict[str, object]
     is_required: bool = True
     is_deprecated: bool = False
-    """True for a second name of another parameter."""
+    """True if this is an older name of another parameter."""
 
 
 class Endpoint(msgspec.Struct, frozen=True, kw_only=True, eq=False):
@@ -173,49 +173,50 @@ class Endpoint(msgspec.Struct, frozen=True, kw_only=True, eq=False):
     summary: str
     handler: Handler
     access: AccessScope | None = None
-    """The scope that the key needs; None if no key is needed."""
+    """The scope that a key needs for this endpoint; None if no key is needed."""
     roles: tuple[Role, ...] = ()
-    """The roles of which the key needs one; empty if any role is allowed."""
+    """The roles that may use this endpoint; empty if all roles may."""
     parameters: tuple[Parameter, ...] = ()
     reads_query: bool = False
-    """True if the handler checks the names of query parameters itself, because `parameters` does not list them."""
+    """True if the handler itself rejects unknown query parameters, because `parameters` does not list all that it
+    reads."""
     body: str | None = None
-    """The schema name of a JSON request body."""
+    """The schema name of the JSON request body; None without one."""
     raw_body: str | None = None
-    """The media type of a request body that is stored without being parsed."""
+    """The media type of a request body that is stored unparsed; None without one."""
     status: int = 200
     returns: object = None
-    """The type that is encoded as JSON; None if the response is not JSON, or is stored JSON."""
+    """The type of the JSON response; None if the response is not JSON, or is JSON that was stored before."""
     stored: str | None = None
-    """The schema name of a response that is stored JSON."""
+    """The schema name of a response that is stored JSON; None for other responses."""
     content_type: str = JSON
     events: str = "TimelineItem"
-    """The schema name of a stream's events."""
+    """The schema name of the events of a stream."""
     is_queued: bool = True
-    """False if requests are answered at once, without waiting for a turn."""
+    """False if requests do not wait for a turn."""
     is_read: bool = False
-    """True for a POST that only reads, so that a read-only process answers it too."""
+    """True for a POST that changes nothing, so that a read-only process answers it as well."""
     has_etag: bool = False
-    """True if the response, once its match, map or series has ended, has an ETag and may be 304."""
+    """True if the response has an ETag, and may be 304, after the match, map or series has ended."""
     is_file: bool = False
-    """True if the response is a file, of which clients may request a part, or to which they may be redirected."""
+    """True if the response is a file: clients may request a part of it, or be redirected to it."""
     any_origin: bool = False
-    """True if pages of every origin may read the response, regardless of the settings."""
+    """True if pages of any origin may read the response, whatever the settings allow."""
     alias_of: str | None = None
-    """The name of the endpoint that this path is an alias of; documented as deprecated."""
+    """If this path is an alias: the name of the endpoint that it stands for. The alias is documented as deprecated."""
     links: tuple[str, ...] = ()
     errors: tuple[type[MatchpodError], ...] = ()
-    """Errors that do not follow from the other fields; `all_errors` is the full list."""
+    """The errors that do not follow from the other fields; `all_errors` has all of them."""
     text: str = ""
 
     @property
     def is_repeatable(self) -> bool:
-        """True if a request may have an `Idempotency-Key`."""
+        """True if a request may have an `Idempotency-Key`, so that callers can repeat it safely."""
         return any(parameter.name == KEY_HEADER for parameter in self.parameters)
 
     @property
     def all_errors(self) -> tuple[type[MatchpodError], ...]:
-        """All errors of the endpoint. Without a key, `errors` already lists all of them."""
+        """All errors of the endpoint. If it needs no key, these are just `errors`."""
         if self.access is None:
             return self.errors
         has_id = any(parameter.place == "path" for parameter in self.parameters)

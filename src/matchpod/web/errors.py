@@ -1,4 +1,4 @@
-"""Define the errors of the web layer, and format errors as responses, with the headers of their status."""
+"""Define the errors of the web layer, and format errors as responses with the right headers."""
 
 from __future__ import annotations
 
@@ -26,13 +26,13 @@ from matchpod.web.http import errors as http_errors
 from matchpod.web.http.responses import Header, Response
 
 ANYWHERE: Final[tuple[type[MatchpodError], ...]] = (MatchpodError, InvalidParamsError, UnavailableError)
-"""The errors of every endpoint that can be unavailable. Any endpoint rejects unknown parameters."""
+"""The errors that every endpoint of the API may return; unknown parameters are rejected everywhere."""
 
 WITH_KEY: Final = (UnauthorizedError, ForbiddenError, RateLimitError, *ANYWHERE)
-"""The errors of every endpoint that needs a key."""
+"""The errors that every endpoint with a key may return."""
 
 NOT_STORED: Final[Header] = (b"cache-control", b"no-store")
-"""Errors must not be cached: they may reveal what exists in an organization, and may not be true for long."""
+"""Forbids caching of errors: they may reveal what exists in an organization, and may soon no longer be true."""
 
 _encoder = msgspec.json.Encoder()
 
@@ -146,7 +146,7 @@ def _connection_error(error: http_errors.HttpError) -> MatchpodError:
 
 
 def error_headers(error: MatchpodError) -> tuple[Header, ...]:
-    """Return the headers of an error response: how to authenticate, what is supported, or when to retry."""
+    """Return the headers of an error response: how to authenticate, what the endpoint supports, or when to retry."""
     if isinstance(error, UnauthorizedError):
         return ((b"www-authenticate", b"Bearer"),)
     if isinstance(error, MethodNotAllowedError):

@@ -1,8 +1,8 @@
 """Push timelines, and the events of all matches of an organization, to callers as server-sent events.
 
-Errors are reported before the stream begins. A client that lost its connection reconnects with the id of the last event
-it received. A client that reads too slowly is disconnected, and gets the rest when it reconnects. If the match is over
-and the client has every item, the response is 204, which makes clients stop reconnecting.
+Errors are reported before the stream begins. A client that has lost its connection reconnects with the id of the last
+event that it received. A client that reads too slowly is disconnected, and gets the missed events when it reconnects.
+If the match is over and the client has every item, the response is 204, which makes clients stop reconnecting.
 """
 
 from __future__ import annotations
@@ -28,26 +28,26 @@ HEADERS: Final[tuple[Header, ...]] = (
     (b"cache-control", b"no-store"),
     (b"x-accel-buffering", b"no"),
 )
-"""X-Accel-Buffering keeps nginx from buffering the response."""
+"""Headers of a stream. X-Accel-Buffering keeps nginx from buffering the response."""
 OPENING: Final = b"retry: 2000\n\n"
-"""Sent at once, so that clients know that the stream is open. The field `retry` makes them wait 2 s before they
-reconnect."""
+"""The first bytes of a stream. They are sent at once, so that the client knows that the stream is open. The field
+`retry` makes the client wait 2 s before it reconnects."""
 HEARTBEAT: Final = b": \n\n"
 HEARTBEAT_S: Final = 15.0
-"""Seconds without an event until a heartbeat is sent. Proxies close connections that are idle for 30 s, and a failed
-heartbeat shows that the client has vanished."""
+"""Interval in seconds without an event after which a heartbeat is sent. Proxies close connections that are idle for 30
+s, and a failed heartbeat reveals that the client has vanished."""
 CHECK_S: Final = 2.0
-"""Seconds between two checks of the credentials of open streams. A stream may begin with a key that was revoked up to
-`access.CACHE_MS` ago, so a revoked key can read for at most the sum of both times."""
+"""Interval in seconds at which the credentials of open streams are checked. A stream may begin with a key that was
+revoked up to `access.CACHE_MS` ago, so a revoked key can read for at most the sum of both times."""
 
 QUERY: Final = "lastEventId"
 HEADER: Final = "Last-Event-ID"
 MAX_PARTS: Final = 5
-"""Maximum number of parts of an event id in a server's stream. There is one per map, and a series has at most five."""
+"""Maximum number of parts of an event id in a server's stream: one part per map, and a series has at most five maps."""
 
 NUMBER: Final = "[0-9]{1,16}"
-"""The pattern of one part of an event id, with at most as many digits as the largest `afterSeq`. The number may exceed
-the last `seq` of the map."""
+"""Pattern of one part of an event id: the `seq` of a map's item, with at most as many digits as the largest `afterSeq`.
+It may be greater than the last `seq` of the map."""
 
 _SEQ: Final = re.compile(NUMBER)
 _SEQS: Final = re.compile(rf"{NUMBER}(?:\.{NUMBER}){{0,{MAX_PARTS - 1}}}")
@@ -60,7 +60,8 @@ class StreamPace(msgspec.Struct, frozen=True, kw_only=True):
 
     heartbeat_s: float = HEARTBEAT_S
     send_s: float = 10.0
-    """Timeout for sending to a client. The client is then disconnected, and gets the rest when it reconnects."""
+    """Timeout for sending to a client. After it, the client is disconnected, and gets the missed events when it
+    reconnects."""
     closing_send_s: float = 0.2
     """Timeout for sending to a client while the service stops."""
     check_s: float = CHECK_S
@@ -99,7 +100,7 @@ async def server_stream(site: Site, call: Call) -> Response | EventStream:
 
 
 async def organization_stream(site: Site, call: Call) -> Response | EventStream:
-    """Push the events of all matches of the caller's organization."""
+    """Push the events of all matches of the caller's organization, after the event id in the request, if any."""
     after = _position_of(call)
     reader = await site.services.streams.organizations.open(call.caller.org_id, after)
     return _stream(site, call, reader)
@@ -120,9 +121,9 @@ def _stream(site: Site, call: Call, frames: Frames | None) -> Response | EventSt
 def _read_positions(
     call: Call, fields: QueryFields, fault_of: Callable[[str], Fault | None]
 ) -> Mapping[str, Sequence[int]]:
-    """Read the positions given in the header and in the query string, by name; report faults in either.
+    """Return the positions in the header and in the query string, by name; report faults in either.
 
-    The header comes first and wins, because clients send it automatically when they reconnect to the same URL.
+    The header is first and takes precedence: clients send it automatically when they reconnect to the same URL.
     """
     query = fields.text(QUERY, fault_of)
     header = call.header(HEADER.lower().encode())
@@ -150,7 +151,7 @@ def _server_fault(text: str) -> Fault | None:
 
 
 class _Sender:
-    """Sends messages to the client, each with a timeout."""
+    """Sends messages to a client, each with a timeout."""
 
     def __init__(self, send: Send, connection: StreamConnection | None, pace: StreamPace) -> None:
         self._send = send
@@ -160,19 +161,19 @@ class _Sender:
         self._timeout: asyncio.Timeout | None = None
 
     async def body(self, part: bytes, *, is_last: bool = False) -> bool:
-        """Send a part of the body; False after a timeout."""
+        """Send a part of the body; return False after a timeout."""
         return await self.message({"type": "http.response.body", "body": part, "more_body": not is_last})
 
     def shorten_timeout(self) -> None:
-        """Shorten the timeout, including one that is running, because the stream is being closed."""
+        """Shorten the timeout, even of a message that is being sent, because the stream is being closed."""
         self._timeout_s = self._closing_s
         if self._timeout is not None and not self._timeout.expired():
             self._timeout.reschedule(asyncio.get_running_loop().time() + self._closing_s)
 
     async def message(self, message: Message) -> bool:
-        """Send a message; False after a timeout."""
+        """Send a message; return False after a timeout."""
         if self._connection is not None and self._connection.has_room:
-            await self._send(message)  # without a timer for the timeout, because a timer costs half as much as sending
+            await self._send(message)  # no timeout needed; its timer would cost half as much as sending
             return True
         try:
             async with asyncio.timeout(self._timeout_s) as self._timeout:
@@ -187,7 +188,7 @@ class _Sender:
 async def send_stream(
     stream: EventStream, send: Send, *, start: Message, request_id: str, pace: StreamPace = DEFAULT_PACE
 ) -> StreamEnd:
-    """Send a stream until it ends for one of the reasons in StreamEnd, then close it."""
+    """Send a stream until it ends, then close it; return why it ended."""
     connection: StreamConnection | None = (stream.call.scope.get("extensions") or {}).get(CONNECTION)
     sender = _Sender(send, connection, pace)
     stream.frames.when_closed(sender.shorten_timeout)
@@ -227,7 +228,7 @@ async def _send_frames(
 
 
 async def _close_on_disconnect(receive: Receive, frames: Frames) -> None:
-    """Close the frames when the client disconnects; ignore everything it sends."""
+    """Close the frames when the client disconnects. Ignore everything that the client sends."""
     try:
         while (await receive())["type"] != "http.disconnect":
             pass

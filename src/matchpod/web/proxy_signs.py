@@ -1,4 +1,4 @@
-"""Find signs of a proxy in a request: a Host other than this machine, or a header that proxies add."""
+"""Find signs of a proxy in a request: a Host that is another machine, or a header that proxies add."""
 
 from __future__ import annotations
 
@@ -12,26 +12,26 @@ from matchpod.core.requests.text_rules import printable
 from matchpod.web.http.responses import Header
 
 KEPT: Final = 16
-"""Maximum number of headers whose results are cached, each of at most 64 KiB. Local clients send only a few different
-ones."""
+"""Maximum number of headers (each of at most 64 KiB) whose results are cached. Local clients send only a few different
+headers."""
 
 _NAMES: Final = frozenset({b"host", b"forwarded", b"x-forwarded-for", b"x-forwarded-host", b"x-real-ip"})
 _FORWARDED: Final = re.compile(r'(?i)(?:^|[;,\s])(?:for|host)\s*=\s*("[^"]*"|[^;,\s]*)')
-"""The addresses and hosts in a Forwarded header (RFC 7239)."""
+"""Finds the addresses and hosts in a Forwarded header (RFC 7239)."""
 _PORT: Final = re.compile(r"\[(?P<ipv6>[^\]]*)\](?::\d*)?|(?P<host>[^:]*):\d*")
 _UNSPECIFIED: Final = ("0.0.0.0", "::")
-"""Addresses with which programs on this machine reach it too."""
+"""Addresses that stand for all addresses of a machine. Local programs can use them to reach this machine."""
 
 
 def proxy_sign(headers: Sequence[Header]) -> str | None:
-    """Return the first header that names another machine, as `header: machine`; None if there is none."""
+    """Return the first header that names another machine, as `header: machine`; None if no header does."""
     for header in headers:
         if header[0] in _NAMES and (sign := _sign(header)) is not None:
             return sign
     return None
 
 
-@lru_cache(KEPT)  # polls repeat the same header, and parsing it takes as long as the rest of the answer
+@lru_cache(KEPT)  # polls repeat their headers, and parsing one takes as long as the rest of the answer
 def _sign(header: Header) -> str | None:
     name, text = header[0], header[1].decode("latin-1")
     found = next((host for host in _hosts(name, text) if not _is_local(host)), None)

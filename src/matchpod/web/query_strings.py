@@ -9,11 +9,12 @@ from matchpod.core.requests.query_fields import QueryFields
 from matchpod.web.endpoint import Call, Endpoint
 
 MAX_QUERY_BYTES = 12 * 1024
-"""Size limit of a query string: enough for all parameters of an endpoint at their maximum length, percent-encoded."""
+"""Maximum number of bytes of a query string: enough for all parameters of an endpoint at their maximum length,
+percent-encoded."""
 
 
 def query_of(call: Call) -> list[tuple[str, str]]:
-    """Return names and values in their order; a name without a value gets an empty value."""
+    """Return names and values in the order of the query. A name without a value gets an empty value."""
     query: bytes = call.scope.get("query_string", b"")
     if not query:
         return []
@@ -24,9 +25,10 @@ def query_of(call: Call) -> list[tuple[str, str]]:
 
 
 def check_names(endpoint: Endpoint, call: Call) -> None:
-    """Raise InvalidParamsError if the query has parameters although the endpoint has none.
+    """Raise InvalidParamsError if there are query parameters, although this endpoint has none.
 
-    An endpoint with query parameters reports unknown ones itself, with all other faults of the query.
+    The handler of an endpoint that has query parameters reports unknown ones itself, with all other faults of the
+    query.
     """
     if endpoint.reads_query or any(parameter.place == "query" for parameter in endpoint.parameters):
         return
@@ -34,5 +36,5 @@ def check_names(endpoint: Endpoint, call: Call) -> None:
 
 
 def _text(encoded: bytes) -> str:
-    # Invalid UTF-8 becomes lone surrogates. Every validation rule rejects these, so the error names the parameter.
+    # Invalid UTF-8 becomes lone surrogates. All validation rules reject these, so the error can name the parameter.
     return unquote_to_bytes(encoded.replace(b"+", b" ")).decode(errors="surrogateescape")

@@ -1,4 +1,4 @@
-"""Read a request body within a size limit and a timeout, so that nothing larger is held in memory."""
+"""Read a request body within a size limit and a timeout. Nothing above the limit is kept in memory."""
 
 from __future__ import annotations
 
@@ -12,20 +12,20 @@ from matchpod.web.http.asgi import Receive, Scope
 from matchpod.web.http.request_head import CONTENT_ENCODING, is_encoded
 
 BODY_TIMEOUT_S: Final = 30.0
-"""Timeout for receiving a body; enough for the largest body over a slow connection."""
+"""Timeout in seconds for receiving a body; enough for the largest body over a slow connection."""
 
 _MAX_LENGTH_DIGITS = 18
-"""Maximum number of digits of a length that are parsed; a longer number exceeds every limit anyway."""
+"""Maximum number of digits of a Content-Length to parse. A longer number exceeds every limit anyway."""
 
 
 class ClientDisconnectedError(Exception):
-    """The client disconnected before the body was complete, so no response is sent."""
+    """The client has disconnected before the request could be answered, so no response is sent."""
 
 
 async def read_body(scope: Scope, receive: Receive, limit: int, *, within_s: float = BODY_TIMEOUT_S) -> bytes:
-    """Return the whole body; raise PayloadTooLargeError as soon as it is known to exceed the limit.
+    """Return the whole body; raise PayloadTooLargeError as soon as the body is known to exceed the limit.
 
-    UnsupportedMediaTypeError if the body has a content encoding, such as gzip.
+    Raise UnsupportedMediaTypeError if the body has a content encoding, such as gzip.
     """
     _check_encoding(scope)
     if _content_length(scope) > limit:

@@ -1,7 +1,7 @@
-"""Let requests wait for their turn, in a queue per organization and another queue for requests without a key.
+"""Let requests wait for their turn, in one queue per organization, and one queue for all requests without a key.
 
 A turn begins after the sender of the request was identified and the body has arrived, and ends before the response is
-sent, so slow clients hold no turn. Log posts, probes and usual polls of a server do not wait for a turn.
+sent, so slow clients do not occupy a turn. Log posts, probes and usual polls of a server do not wait for a turn.
 """
 
 from __future__ import annotations
@@ -18,9 +18,9 @@ from matchpod.web.http.responses import CONNECTION, StreamConnection
 from matchpod.web.request_bodies import ClientDisconnectedError
 
 NO_KEY: Final = fair_turns.TurnKey("no key")
-"""The queue of all requests without a key."""
+"""The key of the queue for all requests without a key."""
 OPERATORS: Final = "operators"
-"""The owner of requests of operators in the console, who belong to no organization."""
+"""The queue owner for requests of operators in the console, who belong to no organization."""
 RETRY_AFTER_S: Final = 1
 
 
@@ -29,12 +29,12 @@ def queue_of(owner: str, method: str) -> fair_turns.TurnKey:
 
 
 class RequestTurn:
-    """The turn of one request; it may begin once."""
+    """The turn of a request. It can begin only once."""
 
     __slots__ = ("_is_held", "_is_over", "_key", "_scope", "_turns", "_waiting")
 
     def __init__(self, turns: fair_turns.FairTurns, scope: Scope, waiting: Gauge) -> None:
-        """`waiting` counts the requests that wait."""
+        """Use `waiting` to count the requests that wait for their turn."""
         self._turns = turns
         self._scope = scope
         self._waiting = waiting
@@ -42,9 +42,9 @@ class RequestTurn:
         self._is_held = self._is_over = False
 
     async def begin(self, key: fair_turns.TurnKey) -> None:
-        """Wait until the turn begins, unless it has begun before or is over.
+        """Wait until the turn begins. Return at once if it has already begun, or is over.
 
-        RateLimitError or UnavailableError if it does not begin, ClientDisconnectedError if the client disconnected.
+        Raise RateLimitError or UnavailableError if it cannot begin, ClientDisconnectedError if the client disconnects.
         """
         if self._is_held or self._is_over:
             return
@@ -53,14 +53,14 @@ class RequestTurn:
         self._key, self._is_held = key, True
 
     def end(self) -> None:
-        """End the turn; it may be over already."""
+        """End the turn. Calling it twice is fine."""
         self._is_over = True
         if self._is_held and self._key is not None:
             self._is_held = False
             self._turns.end(self._key)
 
     async def parts(self, parts: AsyncIterator[bytes]) -> AsyncIterator[bytes]:
-        """Return the parts of a response; each is built in a turn of its own, with the key of the request's turn."""
+        """Yield the parts of a response. Each part is built in its own turn, in the same queue as the request."""
         key = self._key or NO_KEY
         while (part := await self._turns.run(key, partial(anext, parts, None))) is not None:
             yield part

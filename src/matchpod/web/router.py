@@ -1,7 +1,7 @@
-"""Route a request to its endpoint.
+"""Find the endpoint of a request.
 
-Paths are split at slashes before they are decoded, so a parameter may contain an encoded slash. The router walks down a
-tree of segments, so its cost does not depend on the number of endpoints.
+Paths are split at slashes before they are decoded, so a parameter may contain an encoded slash. The router follows the
+segments of the path through a tree, so its cost does not depend on the number of endpoints.
 """
 
 from __future__ import annotations
@@ -14,14 +14,15 @@ from matchpod.web.endpoint import Endpoint
 from matchpod.web.http.asgi import Scope
 
 OPTIONS = "OPTIONS"
-"""The method that asks which methods a path supports."""
+"""The HTTP method with which clients ask which methods a path supports."""
 
 MAX_PATH_BYTES = 4096
-"""Size limit of a path; enough for an external id of 255 characters of four bytes each, percent-encoded."""
+"""Maximum number of bytes of a path; enough for an external id of 255 characters of four bytes each, percent-encoded.
+"""
 
 
 class _Node:
-    """A node of the tree: the next segments, and the endpoints at this path."""
+    """A node of the tree: its child nodes by next segment, and the endpoints at this path by method."""
 
     __slots__ = ("fixed", "methods", "parameter")
 
@@ -42,10 +43,10 @@ class Router:
             node.methods[endpoint.method] = endpoint
 
     def find(self, scope: Scope) -> tuple[Endpoint, tuple[str, ...]]:
-        """Return the endpoint and its path parameters; raise NotFoundError or MethodNotAllowedError."""
+        """Return the endpoint and its path parameters; raise NotFoundError or MethodNotAllowedError without one."""
         node, values = self._walk(scope.get("raw_path") or scope["path"].encode())
         method = scope["method"]
-        # HEAD is handled as GET; the body is left out when the response is sent.
+        # HEAD is handled as GET; only the body is not sent.
         endpoint = node.methods.get("GET" if method == "HEAD" else method)
         if endpoint is None:
             allowed = _allowed(node.methods)
@@ -57,7 +58,7 @@ class Router:
             raise _not_found() from exc
 
     def options(self, scope: Scope) -> tuple[Endpoint | None, tuple[str, ...]]:
-        """Return an endpoint at the path, and the methods that the path supports; NotFoundError for an unknown path.
+        """Return an endpoint at the path, and the methods that the path supports. Raise NotFoundError if it is unknown.
 
         The path `*` stands for the whole service: it supports all methods, and has no endpoint.
         """

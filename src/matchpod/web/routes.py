@@ -2,7 +2,7 @@
 
 The router and the description of the API are both built from this list. The endpoints for the history are in
 `history_routes`, for callbacks in `callback_routes`, for webhooks in `webhook_routes`, and for actions on matches in
-`action_routes`. To add an endpoint, add an `Endpoint` here and its handler in the module of its subject.
+`action_routes`. To add an endpoint, add an `Endpoint` here and its handler in the module for its subject.
 """
 
 from __future__ import annotations
@@ -320,6 +320,6 @@ ENDPOINTS: Final[tuple[Endpoint, ...]] = (
 )
 
 OPS_ENDPOINTS: Final = (*PROBES, METRICS)
-"""The endpoints of the port for probes and metrics, if there is one."""
+"""The endpoints of the port for probes and metrics, if there is such a port."""
 WITHOUT_METRICS: Final = tuple(endpoint for endpoint in ENDPOINTS if endpoint is not METRICS)
-"""The endpoints of the main port if metrics have a port of their own."""
+"""The endpoints of the main port if there is another port for metrics."""

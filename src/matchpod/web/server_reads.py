@@ -1,6 +1,6 @@
-"""Answer polls of a server at once, without a task and an ASGI scope, with a cached body if nothing has changed.
+"""Answer polls of a server without a task and an ASGI scope, from a cached body if nothing has changed.
 
-An unusual request is answered by the application, with the same response.
+The application answers unusual requests for a server; its response is the same.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ from matchpod.web.proxy_signs import proxy_sign
 from matchpod.web.services import Services
 
 _UNUSUAL: Final = frozenset("/?#%")
-"""Characters that show that the rest of a path is more than an id."""
+"""Characters that mean that the rest of a path is not just an id."""
 _TYPE_AND_LENGTH: Final = f"\r\ncontent-type: {JSON}\r\ncontent-length: %d\r\nx-request-id: %b\r\n".encode()
 _SMALL: Final = format_headers(NO_STORE) + b"\r\n"
 _PLAIN: Final = format_headers((*NO_STORE, VARY)) + b"\r\n"
@@ -30,7 +30,7 @@ _PACKED: Final = format_headers((*NO_STORE, ENCODING, VARY)) + b"\r\n"
 
 
 class ServerReads:
-    """Answers GET requests for a server."""
+    """Answers usual GET requests for a server."""
 
     def __init__(
         self,
@@ -43,7 +43,7 @@ class ServerReads:
         record: Callable[[float, str], None],
         monotonic: Callable[[], float] = time.monotonic,
     ) -> None:
-        """`record` is called with the start time and the id of each request."""
+        """Call `record` for each answered request, with its start time and request id."""
         self._services = services
         self._endpoint = endpoint
         self._limiter = limiter
@@ -53,14 +53,14 @@ class ServerReads:
         self._monotonic = monotonic
 
     def read(self, server_id: str, headers: Sequence[Header]) -> tuple[bytes, ...] | None:
-        """Return the parts of the response that follow its `date` header; None if the application has to answer."""
+        """Return the parts of the response after its `date` header; None if the application has to answer."""
         started = self._monotonic()
         services = self._services
         if services.readiness.state is not ReadinessState.READY or not _UNUSUAL.isdisjoint(server_id):
             return None
         principal = self._principal(headers)
         if principal is not None and services.private_callbacks.is_watching and proxy_sign(headers) is not None:
-            return None  # the application records the sign of a proxy
+            return None  # the application answers, and records the sign of a proxy
         encoded = None if principal is None else services.matches.get_at_once(principal, server_id)
         if principal is None or encoded is None or len(encoded.body) > MAX_INLINE_BYTES:
             return None
@@ -78,7 +78,7 @@ class ServerReads:
         return (_TYPE_AND_LENGTH % (len(body), request_id.encode()), head, body)
 
     def _principal(self, headers: Sequence[Header]) -> Principal | None:
-        """Return the caller if their key is cached and allowed to read servers."""
+        """Return the caller; None unless their key is cached, below its rate limit, and may read servers."""
         for name, value in headers:
             if name == b"authorization":
                 principal = self._services.access.known(value)

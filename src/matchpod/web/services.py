@@ -1,4 +1,4 @@
-"""The services and limits that the web layer needs."""
+"""The services and limits that the handlers of requests need."""
 
 from __future__ import annotations
 
@@ -27,20 +27,20 @@ from matchpod.service.telemetry.prometheus import Registry
 from matchpod.service.webhooks.management import Webhooks
 
 METRICS_WAIT_S: Final = 2.0
-"""Maximum wait of a request for the metrics; the timeout of scrapers is usually 10 s."""
+"""Maximum time in seconds for which a request for the metrics waits. The timeout of scrapers is usually 10 s."""
 
 
 class AccessLog(StrEnum):
-    """Which requests have a line in the log."""
+    """Which requests have a line in the access log."""
 
     OFF = "off"
     ON = "on"
-    """All requests except requests of game servers."""
+    """All requests except those of game servers."""
     ALL = "all"
 
 
 class Limits(msgspec.Struct, frozen=True, kw_only=True):
-    """Limits for callers; `rate_limit` is in requests per key and minute, None for no limit."""
+    """Limits for callers. `rate_limit` is the number of requests per key and minute; None for no limit."""
 
     max_body_bytes: int
     rate_limit: int | None = None
@@ -48,7 +48,7 @@ class Limits(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class Services(msgspec.Struct, frozen=True, kw_only=True):
-    """Everything that handlers use."""
+    """All services and settings that handlers use."""
 
     access: Access
     audit: Audit
@@ -70,6 +70,6 @@ class Services(msgspec.Struct, frozen=True, kw_only=True):
     limits: Limits
     fair_turns: FairTurns
     cors_origins: tuple[str, ...] = ()
-    """Origins whose pages may read the API; `*` stands for all origins."""
+    """The origins whose pages may read the API; `*` allows all origins."""
     access_log: AccessLog = AccessLog.OFF
     version: str

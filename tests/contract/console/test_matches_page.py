@@ -242,7 +242,7 @@ async def test_one_box_searches_and_the_page_says_what(site: ConsoleSite) -> Non
         assert [row["serverId"] for row in await download(site, query)] == expected, query
     text = await show(site, "search=%3Cimg%3E%22")
     assert 'value="&lt;img&gt;&#34;"' in text
-    assert "Searched are the words of external ids, teams, labels and reasons" in text
+    assert "The search covers words of external ids, teams, labels and reasons" in text
     assert "must be 1 to 300 characters" in await show(site, f"search={'x' * 301}", status=400)
 
 

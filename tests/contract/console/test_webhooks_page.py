@@ -90,7 +90,7 @@ async def test_what_was_given_up_is_sent_again(site: ConsoleSite) -> None:
     assert "is under way or scheduled" in await post(site, path + delivery + "/redeliver", status=409)
     await post(site, path + "/off")
     assert "No delivery was given up" in await post(site, path + "/redeliver", {"since": "2999-01-01T00:00"})
-    assert "What was given up is being sent again." in await post(
+    assert "The given-up deliveries are being sent again." in await post(
         site, path + "/redeliver", {"since": "2020-01-01T00:00"}
     )
     assert "Created since" in await post(site, path + "/redeliver", {"since": "soon"}, status=400)

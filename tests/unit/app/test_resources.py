@@ -162,7 +162,7 @@ async def test_key_from_the_settings_needs_no_file(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("name", "content", "message"),
     [
-        ("secret.key", b"short", "The key file {}/secret.key must hold exactly 32 bytes."),
+        ("secret.key", b"short", "The key file {}/secret.key must contain exactly 32 bytes."),
         ("matchpod.sqlite3", b"plain text, long enough to be read as a SQLite header", "file is not a database"),
         ("matchpod.sqlite3", None, "The database {}/matchpod.sqlite3 cannot be opened: "),
     ],

@@ -1,1 +1,1 @@
-"""The protocols of Counter-Strike 2 servers, without I/O: log lines, RCON, console answers and MatchZy events."""
+"""Parse and format the protocols of Counter-Strike 2 servers, without I/O."""

@@ -144,10 +144,10 @@ def parse_status(text: str) -> tuple[StatusPlayer, ...]:
 
 
 def parse_spawn_count(text: str) -> int | None:
-    """Return the spawn count in the answer to `status`, from a line such as `spawn    : 3`.
+    """Return the spawn count in the answer to `status`, from a line such as `spawn : 3`.
 
-    It is assumed to change with each map load. Recorded answers have the values 1 and 3, but none were recorded both
-    before and after the same map load.
+    The count is assumed to change with each map load. Recorded answers contain 1 and 3, but there are no two answers
+    from before and after the same load.
     """
     found = map(_SPAWN_COUNT.fullmatch, takewhile(_is_header, _lines(text, MAX_STATUS_LINES)))
     return next((int(line[1]) for line in found if line is not None), None)

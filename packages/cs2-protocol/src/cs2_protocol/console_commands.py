@@ -69,7 +69,7 @@ def command(word: str, *arguments: str) -> str:
         raise ValueError("not the name of a console command or variable")
     text = " ".join((word, *arguments))
     if len(text.encode()) > MAX_COMMAND_BYTES:
-        raise ValueError(f"a console command may be at most {MAX_COMMAND_BYTES} bytes")
+        raise ValueError(f"a console command may have at most {MAX_COMMAND_BYTES} bytes")
     return text
 
 

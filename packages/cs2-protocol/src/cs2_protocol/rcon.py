@@ -4,8 +4,8 @@ A client sends a password first, then commands, which are answered in order. Old
 several packets, CS2 sends one large packet, and neither marks the end of an answer. So the client sends an empty packet
 with another id after each command, and the server sends it back (mirrors it) after the answer. A packet that belongs to
 a later command also ends all earlier answers. The size of each answer and the rate of all packets are limited.
-ValueError means incorrect use by the caller. RconProtocolError means that the peer sent invalid or too many bytes; no
-more can be read from this connection. Connecting, timeouts and retries are the caller's responsibility.
+ValueError means incorrect use by the caller. RconProtocolError means that the peer sent invalid or too many bytes; the
+rest of the stream cannot be read. Connecting, timeouts and retries are the caller's responsibility.
 """
 
 from __future__ import annotations
@@ -172,7 +172,7 @@ class _OpenCommand:
 
     @property
     def ids(self) -> tuple[int, ...]:
-        """The ids of the two packets sent for the command, or of the only one."""
+        """Ids of the packets sent for the command: one id, or two if the server mirrors packets."""
         return (self.command_id,) if self.mirror_id is None else (self.command_id, self.mirror_id)
 
     @property
@@ -234,7 +234,7 @@ class ClientConnection:
         if self.state is not ClientState.READY:
             raise ValueError("cannot send a command before the password was accepted")
         if len(self._open) + len(bodies) > MAX_OUTSTANDING:
-            raise ValueError(f"{len(self._open)} commands are unanswered, at most {MAX_OUTSTANDING} may be")
+            raise ValueError(f"{len(self._open)} commands are unanswered; the limit is {MAX_OUTSTANDING}")
         shared = budget or AnswerBudget(sum(map(self._limit_of, texts)))
         return [self._request(body, self._limit_of(text), shared) for body, text in zip(bodies, texts, strict=True)]
 
@@ -380,7 +380,7 @@ class ServerConnection:
         return encode_frame(Frame(attempt_id, RESPONSE_VALUE)) + self.deny()
 
     def deny(self) -> bytes:
-        """Return only the packet that rejects a client, for a command before authentication or after a new password."""
+        """Return only the packet that rejects a client, for a command without authentication or a password change."""
         self.is_authenticated = False
         return encode_frame(Frame(REFUSED_ID, AUTH_RESPONSE))
 

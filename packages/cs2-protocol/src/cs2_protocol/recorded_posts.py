@@ -55,7 +55,7 @@ class _RecordedPost(msgspec.Struct, rename="camel", forbid_unknown_fields=True):
 
 
 def detect_form(first_bytes: bytes) -> RecordingForm | None:
-    """Detect the format of a recording from its first bytes; None if it is neither, such as a log file."""
+    """Detect the format of a recording from its first bytes; None if it has neither format, such as a log file."""
     start = first_bytes.lstrip()
     if _OPENING.match(start):
         return RecordingForm.TRANSCRIPT

@@ -1,7 +1,7 @@
 """Keep the log bytes of a map in memory for resending; older bytes are compressed.
 
-Nearly all reads concern the newest bytes, which stay uncompressed. The log of a map has 1 to 2 MB, and compressed a
-sixth of that.
+Nearly all reads concern the newest bytes, which stay uncompressed. The log of a map has 1 to 2 MB; compression reduces
+this to a sixth.
 """
 
 from __future__ import annotations

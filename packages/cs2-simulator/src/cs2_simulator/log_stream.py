@@ -106,8 +106,8 @@ class LogStream:
         """`is_tick_lost` is called once per tick that has lines. If it returns True, those lines are never sent.
 
         `is_post_lost` is called with each post to the first listener. If it returns True, the post counts as
-        acknowledged and does not arrive. While `is_asleep` returns True, nothing is sent. `clock_offset_ms` is how far
-        the clock of the log is ahead.
+        acknowledged and does not arrive. While `is_asleep` returns True, nothing is sent. `clock_offset_ms` is the time
+        by which the clock of the log is ahead.
         """
         self._agenda = agenda
         self._describe = describe
@@ -128,7 +128,7 @@ class LogStream:
 
     @property
     def is_on(self) -> bool:
-        """State of `log on` and `log off`. Initially off, as in the game."""
+        """True after `log on`, False after `log off`. Initially False, as in the game."""
         return self._is_on
 
     @is_on.setter
@@ -138,7 +138,7 @@ class LogStream:
 
     @property
     def records_early(self) -> bool:
-        """Record while there are no listeners (`sv_log_http_record_before_any_listeners`)."""
+        """True if lines are recorded even without listeners (`sv_log_http_record_before_any_listeners`)."""
         return self._records_early
 
     @records_early.setter
@@ -162,7 +162,7 @@ class LogStream:
             listener.acknowledged_tick = 0
 
     def add(self, url: str, delay_ms: int = 0) -> None:
-        """Add a listener, which receives what is recorded of the current map from its start, delayed by `delay_ms`.
+        """Add a listener. It receives all lines recorded since the start of the current map, delayed by `delay_ms`.
 
         Does nothing if the URL is already a listener.
         """
@@ -310,7 +310,7 @@ class LogStream:
         return self._positions[batch - 1] if batch else 0
 
     def _fits(self, first: int, batch: int) -> bool:
-        """True if a request starting at batch `first` can include `batch`: no lost bytes between, not too long."""
+        """True if a request starting at batch `first` can include `batch`: no bytes between were lost, and it fits."""
         if batch == first:
             return True
         position = self._position_of(first)
@@ -360,6 +360,7 @@ def one_line(value: str) -> str:
 
 
 def _unique_token(game: GameHeaders) -> str:
-    # Documented as a CRC64 of secret and address, but not of which bytes exactly, so any stable 16 digits do.
+    # The header is documented as a CRC64 of secret and address, but not of which bytes. So any 16 stable digits are
+    # sufficient.
     secret = f"{game.token_secret}{game.server_address}".encode("utf-8", "replace")
     return f"{crc32(secret):08x}{crc32(secret[::-1]):08x}"

@@ -37,13 +37,13 @@ FATAL_ROUND = 4
 match."""
 
 FATAL_AFTER_MS = 12_000
-"""Milliseconds from the start of that round until the server stops."""
+"""Milliseconds from the start of that round (FATAL_ROUND) until the server stops."""
 
 LOSS_SHARE = 0.02
 """Probability that a tick with lines begins a gap, in the scenario `log_loss`."""
 
 LOSS_TICKS = 4
-"""Maximum number of ticks with lines that are lost in such a gap."""
+"""Maximum number of ticks with lines that are lost in a gap of the scenario `log_loss`."""
 
 BEHIND_MS = 7 * 60_000
 """Milliseconds by which the clock is behind with the setup fault `wrong_clock`. Time zones never differ by this

@@ -1,7 +1,7 @@
-"""Names and descriptions of the scenarios that a simulated server can play, and of the log posts that it can lose.
+"""Define the scenarios that a simulated server can play, and the log posts that it can lose, with descriptions.
 
 The behavior is implemented where it takes effect: demos in `plugin.demos`, absent players in `play.people.visitors`,
-scores in `play.fights.fate`, a crashing server in `machine`.
+scores in `play.fights.fate`, a crash of the server in `machine`.
 """
 
 from __future__ import annotations
@@ -14,11 +14,11 @@ LOSABLE_POSTS = {
     "disconnect": b'" disconnected (reason "',
     "end": b" - Game Over: ",
 }
-"""Values of `sim_lost_posts`, and the text that identifies the post to lose."""
+"""Values of `sim_lost_posts`, each with the text by which the post to lose is recognized."""
 
 
 class DemoFault(StrEnum):
-    """Values of `sim_demo_faults`: what goes wrong with the demos."""
+    """Values of `sim_demo_faults`: how recording or uploading of demos fails."""
 
     NO_RECORDING = "no_recording"
     NO_UPLOAD = "no_upload"
@@ -62,7 +62,10 @@ class Scenario(StrEnum):
 
     @property
     def is_ordinary(self) -> bool:
-        """True for scenarios whose players behave as in FULL_MATCH; the log of LOG_LOSS is compared with its log."""
+        """True if players behave as in FULL_MATCH.
+
+        The players of LOG_LOSS do, so that its log can be compared with a full log.
+        """
         return self in (Scenario.FULL_MATCH, Scenario.LOG_LOSS)
 
     def __new__(cls, value: str, description: str) -> Self:

@@ -1,4 +1,4 @@
-"""Names and descriptions of setup faults of a server, which are independent of the scenario that it plays."""
+"""Define mistakes in the setup of a server, with descriptions. They are independent of the scenario."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Validate values of the simulator's own `sim_` variables, with error texts that list the allowed values."""
+"""Validate the values of the simulator's own variables (`sim_…`). Error texts list the allowed values."""
 
 from __future__ import annotations
 
@@ -9,19 +9,19 @@ from cs2_protocol.steam_id import MAX_ACCOUNT, account_of
 from cs2_simulator.scenarios import LOSABLE_POSTS, DemoFault, Scenario
 
 MAX_SPEED = 1000.0
-"""Maximum `sim_speed`. No machine can simulate ticks faster than this."""
+"""Maximum value of `sim_speed`. No machine can simulate a server faster than this."""
 
 MAX_WAIT_S = 86400.0
-"""Maximum wait for players or a map load: one day, more than any test needs."""
+"""Maximum time in seconds until players connect or a map is loaded: one day, longer than any test needs."""
 
 MAX_DEMO_MB = 10_000.0
-"""Maximum size of a demo in MB, and maximum MB sent per second. No real demo is as large."""
+"""Maximum size of a demo in MB, and maximum upload rate in MB per second. Real demos are smaller."""
 
 _PEOPLE = ("sim_absent", "sim_casters", "sim_coaches", "sim_players", "sim_substitutes", "sim_unready")
 _ACCOUNT = re.compile(r"[1-9][0-9]{0,9}")
 _BOOLS = ("0", "1", "false", "true")
 _NUMBERS = {
-    # Name: minimum, maximum, and whether the minimum itself is allowed.
+    # Name, minimum, maximum, and whether the minimum itself is allowed.
     "sim_speed": (0.0, MAX_SPEED, False),
     "sim_roster_delay": (0.0, MAX_WAIT_S, True),
     "sim_arrival": (0.0, MAX_WAIT_S, True),
@@ -35,7 +35,10 @@ _NUMBERS = {
 
 
 def sim_fault(name: str, value: str) -> str | None:
-    """Return why a `sim_` variable cannot have this value, or None if it can. Always None for other variables."""
+    """Return the error text if a `sim_` variable cannot have this value, else None.
+
+    Other variables always return None.
+    """
     if name in _NUMBERS:
         return _number_fault(name, value)
     if name == "sim_scenario" and value not in set(Scenario):
@@ -52,7 +55,7 @@ def sim_fault(name: str, value: str) -> str | None:
 
 
 def accounts_in(players: str) -> list[int]:
-    """Return the accounts in a valid value of `sim_players` or another list of people, each once."""
+    """Return the accounts in a valid value of `sim_players`, or of another list of people, without duplicates."""
     return list(dict.fromkeys(account for account in _accounts(players) if account is not None))
 
 
@@ -74,7 +77,7 @@ def _number_fault(name: str, value: str) -> str | None:
 
 
 def _accounts(players: str) -> list[int | None]:
-    """Return the account of each entry, or None if the entry is neither a SteamID64 nor an account number."""
+    """Return the account of each entry, or None for an entry that is neither a SteamID64 nor an account number."""
     return [_account(entry.strip()) for entry in players.split(",") if entry.strip()]
 
 

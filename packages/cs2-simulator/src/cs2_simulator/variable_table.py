@@ -1,9 +1,9 @@
-"""Table of console variables: name, kind, default and bounds.
+"""Define the console variables: name, kind, default and bounds.
 
-The table has the variables that a match may set, that the service sets or reads, or that a map load lists, and the
-simulator's own variables. Defaults and bounds are from the game's published list of variables (2025); where it has
-none, they are guesses with no effect here. Entries are `name=default` or `name=default:min:max`; an open bound is
-empty.
+The table contains the variables that a match may set, that the service sets or reads, or that a map load lists, and the
+simulator's own variables. Defaults and bounds are from the game's published list of variables (2025). Where the list
+has none, they are guesses without an effect in the simulator. Entries are `name=default` or `name=default:min:max`; an
+empty bound means no bound.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ class VariableKind(StrEnum):
     FLOAT = "float"
     TEXT = "text"
     RAW = "raw"
-    """Text of a `sim_` variable, validated in `sim_settings`."""
+    """Text of a `sim_` variable, which `sim_settings` validates."""
 
 
 _LEADING_NUMBER = re.compile(r"\s*[-+]?(?:[0-9]+\.?[0-9]*|\.[0-9]+)(?:[eE][-+]?[0-9]{1,2})?")
@@ -42,10 +42,10 @@ class Variable:
     minimum: float | None = None
     maximum: float | None = None
     is_hidden: bool = False
-    """Developer-only variable: listed at a map load, but unknown to the console."""
+    """True for a developer-only variable: it is listed at a map load, but the console does not know it."""
 
     def normalize(self, value: str) -> str:
-        """Return a value as the server prints it after setting it: clamped to the bounds, 0 if it is not a number."""
+        """Return a value as the server prints it after it was set: clamped to the bounds, or 0 if not a number."""
         if self.kind is VariableKind.TEXT or self.kind is VariableKind.RAW:
             return value
         number = _number_in(value)
@@ -248,7 +248,7 @@ sim_rcon_drop=1 sim_report_faults=0 sim_roster_delay=20 sim_scenario=full_match 
 sim_substitutes= sim_unpause=10 sim_unready=
 """
 
-# Developer-only variables: every map load lists them, but the console does not know them.
+# Developer-only variables: each map load lists them, but the console does not know them.
 _HIDDEN_ON = "mp_forcerespawn"
 _HIDDEN_OFF = "mp_fadetoblack mp_teamplay mp_tournament mp_weaponstay"
 _HIDDEN_INTS = "mp_winlimit=0:0:"
@@ -263,7 +263,7 @@ def _values(packed: str, kind: VariableKind, value: str = "", *, is_hidden: bool
     for entry in packed.split():
         name, _, rest = entry.partition("=")
         rest = rest or value
-        # A text may contain colons and has no bounds.
+        # A text may contain colons, so it cannot have bounds.
         default, minimum, maximum = (
             (rest, "", "") if kind in (VariableKind.TEXT, VariableKind.RAW) else (*rest.split(":"), "", "")[:3]
         )
@@ -289,4 +289,4 @@ def _table() -> Iterator[Variable]:
 
 
 VARIABLES: Mapping[str, Variable] = MappingProxyType({variable.name: variable for variable in _table()})
-"""All variables by exact name."""
+"""All variables by their exact names."""

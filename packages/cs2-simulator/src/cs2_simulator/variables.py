@@ -1,8 +1,9 @@
-"""Values of a server's console variables.
+"""Store the values of a server's console variables.
 
-Lookup has three layers: values set on this server, the config of the game mode as of the last map load, and the game's
-defaults. The lower two are shared by all servers of a process. The game silently clamps a value to its bounds and reads
-a non-number as 0; only the simulator's own `sim_` variables reject invalid values with an error text.
+A value is looked up in three layers: values set on this server, the config of the game mode at the last map load, and
+the game's defaults. The second and third layer are shared by all servers of a process. The game silently clamps a value
+to its bounds, and reads text that is not a number as 0. Only the simulator's own `sim_` variables reject invalid values
+with an error text.
 """
 
 from __future__ import annotations
@@ -40,12 +41,15 @@ class Variables:
         """Called with the name of a variable after `set` changed it, but not when `load_mode` does."""
 
     def is_known(self, name: str) -> bool:
-        """True if the console accepts the name. Developer-only variables exist but are not accepted."""
+        """True if the console knows the name. It does not know developer-only variables."""
         variable = _find(name)
         return variable is not None and not variable.is_hidden
 
     def text(self, name: str) -> str:
-        """The current value as the server prints it: `true`, `24`, `1.920000`. Empty if there is no such variable."""
+        """Return the current value as the server prints it: `true`, `24`, `1.920000`.
+
+        Empty if there is no such variable.
+        """
         value = self._cache.get(name)
         return self._look_up(name) if value is None else value
 
@@ -60,11 +64,11 @@ class Variables:
         return value
 
     def number(self, name: str) -> float:
-        """The value as a number; 0 if it is not a number."""
+        """Return the value as a number; 0 if it is not a number."""
         return _as_number(self.text(name))
 
     def whole(self, name: str) -> int:
-        """The value as an integer, truncated."""
+        """Return the value as an integer, truncated."""
         return int(_as_number(self.text(name)))
 
     def is_on(self, name: str) -> bool:
@@ -72,7 +76,7 @@ class Variables:
         return _as_number(self.text(name)) != 0
 
     def set(self, name: str, value: str) -> str | None:
-        """Set a variable. Return None on success, else an error text; the old value is then kept."""
+        """Set a variable. Return None on success; otherwise return an error text and keep the old value."""
         variable = _find(name)
         if variable is None or variable.is_hidden:
             return f"{name} is not a console variable"
@@ -88,12 +92,15 @@ class Variables:
         return None
 
     def describe(self, name: str) -> str:
-        """The console's answer to a variable's name alone: `mp_maxrounds = 24`."""
+        """Return what the console prints for the name of a variable: `mp_maxrounds = 24`."""
         variable = _find(name)
         return f"{variable.name if variable else name} = {self.text(name)}"
 
     def load_mode(self) -> None:
-        """Apply the config of the current game type and mode, as every map load does. Overrides values set before."""
+        """Apply the config of the current game mode, as every map load does.
+
+        It overrides values that were set before.
+        """
         self._mode = _MODE_VALUES[self.mode_name]
         for name in self._mode:
             self._changed.pop(name, None)
@@ -101,7 +108,7 @@ class Variables:
 
     @property
     def mode_name(self) -> str:
-        """Name of the mode that `game_type` and `game_mode` select, as in the `Game Over` line."""
+        """Name of the game mode that `game_type` and `game_mode` select, as printed in the `Game Over` line."""
         return mode_of(self.whole("game_type"), self.whole("game_mode"))
 
 

@@ -188,7 +188,7 @@ def _check(plan: Plan, install_dir: str) -> str:
         if not os.path.isfile(os.path.join(install_dir, part)):
             raise InstanceError(f"there is no installation of the game in {plan.install_dir}: it has no file {part}")
     if f"{os.path.realpath(plan.instances_dir)}/".startswith(f"{install_dir}/"):
-        raise InstanceError(f"the folder for instances {plan.instances_dir} is inside of the installation")
+        raise InstanceError(f"the folder for instances {plan.instances_dir} is inside the installation")
     for addon in plan.addons:
         if not any(os.path.isdir(os.path.join(install_dir, folder, addon)) for folder in (ADDONS, PLUGINS)):
             raise InstanceError(
@@ -297,7 +297,7 @@ def _claim(path: str) -> int:
         lock = _lock(path)
         if lock is None:
             if os.path.lexists(path) and not os.path.isdir(path):
-                raise InstanceError(f"{path} must be a folder of the server, and is a file: remove it")
+                raise InstanceError(f"{path} must be the folder of a server, but it is a file: remove it")
             continue  # another process has removed the folder
         if lock != IN_USE and not os.listdir(path):
             return lock

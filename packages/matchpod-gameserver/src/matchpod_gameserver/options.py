@@ -133,16 +133,18 @@ def parse_arguments(arguments: Sequence[str], environment: Mapping[str, str]) ->
     if not command:
         raise UsageError("the command of the game server is missing; put it after --, as in: -- ./cs2 -port {port}")
     if options.password_file and options.secret_file:
-        raise UsageError("--password-file and --secret-file exclude each other")
+        raise UsageError("--password-file and --secret-file cannot be used together")
     if not options.password_file:
         options = _with_secret(options, environment)
     for name in sorted(used - {"port", "ip", "name", "cfg", "game"}):
         raise UsageError(f"the command has the unknown placeholder {{{name}}}; --help lists all placeholders")
     has_cfg = bool(options.cfg_dir or (options.install_dir and "cfg" in used))
     if ("cfg" in used) != has_cfg:
-        raise UsageError("--cfg-dir and the placeholder {cfg} in the command need each other")
+        raise UsageError("--cfg-dir and the placeholder {cfg} in the command must be used together")
     if len({bool(options.install_dir), bool(options.instances_dir), "game" in used}) > 1:
-        raise UsageError("--install-dir, --instances-dir and the placeholder {game} in the command need each other")
+        raise UsageError(
+            "--install-dir, --instances-dir and the placeholder {game} in the command must be used together"
+        )
     return options, command
 
 
@@ -164,7 +166,7 @@ def parse_instance_arguments(
         raise UsageError(f"--report-fd must be the number of a file descriptor, not `{options.report_fd}`")
     for field in ("owner", "name", "cfg"):
         if not _FILE_NAME.fullmatch(getattr(options, field)):
-            raise UsageError(f"--{field} may have letters, digits, dots, dashes and underscores only")
+            raise UsageError(f"--{field} may only contain letters, digits, dots, dashes and underscores")
     return options, command
 
 

@@ -70,5 +70,5 @@ class _Stream:
 def _read_packet(stream: _Stream) -> tuple[int, int, bytes]:
     size, number, kind = _HEADER.unpack(stream.read(_HEADER.size))
     if not 10 <= size <= MAX_BYTES:
-        raise OSError("the port does not speak RCON")
+        raise OSError("the program on this port does not speak RCON")
     return number, kind, stream.read(size - 8)[:-2]

@@ -24,8 +24,7 @@ class FileWork:
         self._last: asyncio.Future[object] | None = None
 
     async def run(self, step: Callable[[], _T]) -> _T:
-        """Run an operation in a thread after all earlier ones; raise StorageFullError or StorageError for an OSError.
-        """
+        """Run an operation in a thread, after all earlier operations; convert an OSError to a StorageError."""
         await self.wait()
         work = asyncio.get_running_loop().run_in_executor(None, step)
         work.add_done_callback(_retrieve)

@@ -87,7 +87,7 @@ class FolderStorage(DemoStorage):
 
     def _path(self, key: str) -> Path:
         if any(part in ("", ".", "..") for part in key.split("/")):
-            raise ValueError(f"not a key: {key}")
+            raise ValueError(f"invalid storage key of a demo: {key}")
         return self._folder / key
 
 

@@ -227,8 +227,7 @@ class AgonesFleet:
                 reason = await self._known_reason(server_id, ref)
                 if reason is not None:
                     return reason
-                # Without a report of the watch about this server, the loop reads it from the cluster after this
-                # timeout.
+                # If the watch does not report on this server, the loop reads it from the cluster after this timeout.
                 done, _ = await asyncio.wait([gone], timeout=self._options.gone_poll_s * random.uniform(0.8, 1.2))
                 if done and (reason := gone.result()) is not None:
                     return reason
@@ -363,7 +362,7 @@ class AgonesFleet:
         return server if ref.is_same(server) else None
 
     async def _delete_all(self, server_id: str, ref: ServerRef | None) -> tuple[list[AgonesServer], list[AgonesServer]]:
-        """Delete the servers of a match. Return those that were not being deleted yet, and those deleted now.
+        """Delete the servers of a match. Return those that were not being deleted yet, and those now deleted.
 
         A server that changes between reading and deleting, for example because it is allocated again, is not deleted;
         the next call reads it again.
@@ -404,7 +403,7 @@ class AgonesFleet:
         self._cache.set_fleet_fault(" ".join(faults) or None)
 
     async def _fleet_sentence(self, error: api_errors.KubernetesError) -> str:
-        # A connection error has a sentence without the namespace, which is unknown in that case.
+        # Without a connection, the namespace is unknown; the sentence for a connection error does not contain it.
         namespace = await self._client.namespace() if is_missing(error) else ""
         return fleet_sentence(error, self._options.fleet, namespace)
 

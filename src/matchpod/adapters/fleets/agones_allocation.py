@@ -135,7 +135,7 @@ class Allocations:
             await asyncio.sleep(min(MAX_PAUSE_S, FIRST_PAUSE_S * 2.0 ** min(tries, 8)) * random.uniform(0.5, 1.0))
 
     async def _send(self, server_id: str) -> AllocationStatus:
-        """Send an allocation. Raise FleetUnavailableError if it is rejected, KubernetesError if that is unknown."""
+        """Send an allocation. Raise FleetUnavailableError if rejected, KubernetesError if the outcome is unknown."""
         was_tried = server_id in self._tried
         self._tried.add(server_id)
         labels = agones_servers.match_labels(self._options, server_id)
@@ -193,7 +193,7 @@ class Allocations:
                 fleet = await self._client.fleet(self._options.fleet)
             except api_errors.KubernetesError as exc:
                 if not is_missing(exc):
-                    return False  # no server is free; the watch reports such faults
+                    return False  # not retried; the watch reports faults of the cluster
                 namespace = await self._client.namespace()
                 raise FleetUnavailableError(fleet_sentence(exc, self._options.fleet, namespace)) from exc
             ready = fleet.status.ready_replicas if ready is None else ready
@@ -232,6 +232,6 @@ class Allocations:
         try:
             await self._client.delete_server(meta.name, uid=meta.uid, version=meta.resource_version)
         except (api_errors.ApiNotFoundError, api_errors.ConflictError):
-            return  # if it was changed, its next event or the release will delete it
+            return  # a changed server is deleted after its next event, or by the release
         except api_errors.KubernetesError as exc:  # the release of the match deletes all of its servers
             _log.warning("second server not deleted", extra={**about, "error": str(exc)})

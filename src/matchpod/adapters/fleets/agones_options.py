@@ -23,8 +23,7 @@ RETRY_S = 10.0
 """Time limit in seconds for repeated allocation attempts while the Fleet has ready servers."""
 
 SETTLE_S = 2.0
-"""Time in seconds in which the server of an unanswered allocation call is searched, because the call may take effect
-late."""
+"""Time limit in seconds for finding the server of an unanswered allocation call, which may take effect late."""
 
 CONSOLE_S = 30.0
 """Timeout in seconds for setting the password on the console of an allocated server."""
@@ -67,8 +66,7 @@ class AgonesOptions(msgspec.Struct, frozen=True, kw_only=True):
     read_previous_secret: Callable[[], bytes | None] = lambda: None
     """Returns the secret that servers may still use during a rotation; None if there is none. May raise ValueError."""
     owner: str
-    """The id of the installation, in a namespace that others may use. Servers of other owners or regions are not used.
-    """
+    """The id of the installation. Other installations may use the same namespace; their servers are not used."""
     selector: Mapping[str, str] = {}
     """Labels that select the game servers; if empty, the label of the Fleet selects them."""
     address_types: tuple[str, ...] = ADDRESS_TYPES
@@ -105,8 +103,7 @@ class AgonesOptions(msgspec.Struct, frozen=True, kw_only=True):
 
     def read_secrets(self) -> tuple[bytes, ...]:
         """Return the secret and, if there is one, the previous secret; raise ValueError if a secret cannot be used."""
-        # Read the previous secret last: if both files are replaced between the reads, the old secret is read twice, not
-        # missed.
+        # The previous secret is read last: if both files are replaced in between, the old secret is still read.
         current, previous = self.read_secret(), self.read_previous_secret()
         return (current,) if previous is None or previous == current else (current, previous)
 

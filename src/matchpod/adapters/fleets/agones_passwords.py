@@ -27,8 +27,8 @@ MAX_MISMATCHES = 3
 """Number of consecutive servers that must reject the passwords for the fleet to be stopped."""
 
 PROVEN_S = 10.0
-"""Time in seconds after an accepted password in which trials are not limited. A server with another secret takes longer
-to start."""
+"""Time in seconds after an accepted password during which servers are tried without a limit. Servers with another
+secret take longer than this to start."""
 
 LOOK_S = 0.5
 """Interval in seconds at which a waiting allocation checks whether another process has ended its trial."""
@@ -147,10 +147,10 @@ class Passwords:
                 if self._is_stopped and await self.probe(self._cache.ready(), secrets) is True:
                     await self._accepted(None)
             except FleetUnavailableError:
-                pass  # already recorded by `set_secret_fault`
+                pass  # `read` has already recorded the fault
             except DatabaseError as exc:
                 about = {"region": self._options.region, "reason": str(exc)}
-                _log.debug("trials of the fleet secret not read", extra=about)
+                _log.debug("count of fleet secret rejections unavailable", extra=about)
             except Exception:  # noqa: BLE001 - the loop must survive
                 _log.exception("fleet secret check failed")
             await asyncio.sleep(self._options.read_s)

@@ -260,15 +260,13 @@ class ProcessFleet(FixedSlots):
     def _start(self, order: ServerOrder) -> ProcessId:
         record = ProcessRecord(server_id=order.server_id, slot=order.slot, owner=self._options.owner)
         try:
-            # The record is written before the process is started. A record without a process means that the process may
-            # be running.
+            # Written before the process is started: a record without a process means that the process may be running.
             self._records.write(record)
             process = self._spawn(order)
             self._records.write(msgspec.structs.replace(record, process=process))
         # OverflowError is raised if the memory limit is too large.
         except (OSError, ValueError, OverflowError, subprocess.SubprocessError) as exc:
-            # The message may quote the program name, which contains the password if the command has its placeholder
-            # there.
+            # The message may quote the program name, which contains the password if the placeholder is in it.
             reason = _without_secret(str(exc), order.rcon_password)
             whose = f" as user {self._options.user}" if self._options.user else ""
             raise FleetError(f"the server cannot be started{whose}: {reason}") from exc
@@ -304,13 +302,12 @@ class ProcessFleet(FixedSlots):
                 child = spawn(command, stdin=subprocess.DEVNULL)
         finally:
             os.close(log)
-        # The fleet tracks and reaps servers by process id. A return code keeps Popen from warning about a running
-        # child.
+        # The fleet reaps servers by process id. A return code prevents Popen's warning about a running child.
         child.returncode = 0
         self._limit_memory(child.pid)
         process = identify(child.pid)
         if process is None:  # possible only if the system reaps children by itself
-            raise OSError("it exited immediately")
+            raise OSError("the process exited immediately")
         self._children.add(child.pid)
         return process
 
@@ -376,7 +373,7 @@ class ProcessFleet(FixedSlots):
             record = self._records.read(server_id)
             self._records.shorten_log(server_id)
             if record is None or record.process is None:
-                return FleetReport.UNKNOWN  # another machine may have started it, or the folder was lost
+                return FleetReport.UNKNOWN  # the server may be on another machine, or the folder was lost
             return FleetReport.ALIVE if is_running(record.process) else FleetReport.GONE
         except ValueError:
             return FleetReport.GONE

@@ -49,7 +49,7 @@ def write_cfg(folder: Path, server_id: str, text: str, user: ServerUser | None) 
         extra_groups=user.groups if user else None,
     )
     if done.returncode != 0:
-        raise OSError(f"the file with its secrets cannot be written: {done.stderr.decode(errors='replace').strip()}")
+        raise OSError(f"the server's .cfg file cannot be written: {done.stderr.decode(errors='replace').strip()}")
 
 
 def remove_cfg(folder: Path, server_id: str) -> None:

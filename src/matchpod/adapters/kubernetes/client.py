@@ -47,7 +47,8 @@ WATCH_S = 30
 then."""
 
 WATCH_GRACE_S = 10.0
-"""Time in seconds after WATCH_S after which a watch that is still open is treated as lost."""
+"""Additional time in seconds, after WATCH_S, for the server to close a watch. After it, the watch is treated as lost.
+"""
 
 MAX_EVENT_BYTES = 8 * 1024 * 1024
 """Maximum number of bytes in a line of a watch. Kubernetes stores objects of at most 1.5 MB."""

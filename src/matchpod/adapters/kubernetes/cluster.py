@@ -42,7 +42,7 @@ class ExecPlugin(msgspec.Struct, frozen=True, kw_only=True):
     api_version: str
     install_hint: str = ""
     cluster_info: bytes | None = None
-    """The description of the cluster in JSON, which the program gets if it needs it."""
+    """The description of the cluster in JSON, if the kubeconfig says that the program needs it; None otherwise."""
 
     def __repr__(self) -> str:
         """Omit arguments and environment, which may contain secrets."""

@@ -86,8 +86,7 @@ async def run_exec(plugin: ExecPlugin, *, timeout_s: float = EXEC_S) -> ExecCred
 
 
 def _inherited() -> dict[str, str]:
-    # The programs of cloud vendors need some of our environment variables, but not the service's own: they may be
-    # secret.
+    # The programs of cloud vendors need some of our variables, but not the service's own, which may be secret.
     return {name: value for name, value in os.environ.items() if not name.startswith(OWN_PREFIX)}
 
 

@@ -192,8 +192,7 @@ class _Reader:
             "insecure-skip-tls-verify": cluster.insecure_skip_tls_verify,
         }
         return ExecPlugin(
-            # As in kubectl, a path with a slash is relative to the kubeconfig, and a name without a slash is searched
-            # in PATH.
+            # As in kubectl: a path with a slash is relative to the kubeconfig, a plain name is searched in PATH.
             command=str(self._beside(entry.command)) if "/" in entry.command else entry.command,
             args=tuple(entry.args or ()),
             env={variable.name: variable.value for variable in entry.env or ()},

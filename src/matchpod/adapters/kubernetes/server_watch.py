@@ -57,7 +57,7 @@ class WatchObserver(Protocol):
 
 
 def pause_s(failures: int, share: float, longest_s: float = MAX_PAUSE_S) -> float:
-    """Return the pause after a number of consecutive failures; `share` (0 to 1, random) is the jitter."""
+    """Return the delay in seconds after this number of consecutive failures; `share` (0 to 1, random) is the jitter."""
     return min(longest_s, FIRST_PAUSE_S * 2.0 ** min(failures - 1, 16)) * (0.5 + share / 2) if failures else 0.0
 
 

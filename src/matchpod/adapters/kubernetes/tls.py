@@ -30,8 +30,7 @@ def tls_context(cluster: Cluster, login: Login) -> ssl.SSLContext:
 
 def _load_pair(context: ssl.SSLContext, certificate: PemSource, key: PemSource) -> None:
     pair = _text(certificate, "client certificate") + "\n" + _text(key, "client key")
-    # The `ssl` module loads client certificates from files only. A file in memory works on read-only disks, and hides
-    # the key.
+    # `ssl` loads client certificates from files only. A file in memory works on read-only disks, and hides the key.
     with open(os.memfd_create("client-certificate"), "wb") as file:
         file.write(pair.encode())
         file.flush()

@@ -125,7 +125,7 @@ class HttpTransport:
             return await self._read(response)
 
     async def _wait_while_busy(self) -> None:
-        """Wait until Retry-After is over or the server has started. Raise ApiError if it exceeds MAX_WAIT_S."""
+        """Wait until Retry-After is over or the server has started. Raise ApiError if the wait exceeds MAX_WAIT_S."""
         clock = asyncio.get_running_loop().time
         while self._busy.wait_s(clock()):
             if self._busy.is_probe_due(clock()):

@@ -1,1 +1,1 @@
-"""Draw the charts of a map, as SVG or HTML tables that need no script."""
+"""Draw the charts of a map as SVG or HTML tables, without scripts."""

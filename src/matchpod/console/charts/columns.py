@@ -1,4 +1,4 @@
-"""Place the rounds of a map side by side in a drawing, with team 1 above an axis and team 2 below the axis."""
+"""Draw the rounds of a map as columns, with team 1 above a horizontal axis and team 2 below it."""
 
 from __future__ import annotations
 
@@ -12,16 +12,16 @@ from matchpod.console.charts.wording import shorten
 from matchpod.core.views.round_shapes import StoredRound
 
 WIDTH: Final = 28
-"""The width of a round, with room for a number of two digits or a letter."""
+"""Width of a column. A number of two digits or a letter fits into it."""
 _GAP: Final = 12
 _MARGIN: Final = 40
 
 Columns = list[tuple[StoredRound, float]]
-"""Rounds, and the middle of their columns."""
+"""Rounds, each with the x coordinate of the middle of its column."""
 
 
 def place(rounds: Sequence[StoredRound]) -> tuple[Columns, int, list[Mark]]:
-    """Return the columns with gaps between halves and overtimes, the width of the drawing, and the labels above it."""
+    """Return the columns with gaps between halves and overtimes, the drawing's width, and the labels at its top."""
     columns: Columns = []
     names: list[Mark] = []
     numbers: list[Mark] = []

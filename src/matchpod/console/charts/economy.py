@@ -1,4 +1,4 @@
-"""Draw the equipment value and the buy type of both teams in each round."""
+"""Draw the equipment value and the buy type of both teams per round."""
 
 from __future__ import annotations
 
@@ -17,12 +17,12 @@ from matchpod.core.views.round_shapes import StoredRound, StoredRoundTeam
 
 _AXIS: Final = 184
 _REACH: Final = 100
-"""The height of a full-length bar."""
+"""Height of a full-length bar."""
 _INSET: Final = 16
-"""Room for the letter between the axis and a bar."""
+"""Height of the space between the axis and a bar, for the letter of the buy type."""
 _HEIGHT: Final = 334
 _LEAST_SCALE: Final = 10000
-"""The value of a full-length bar, unless a higher value occurs."""
+"""Minimum equipment value for the scale of the bars: a full-length bar stands for this value or a higher maximum."""
 _GRID: Final = 10000
 
 _BUYS: Final = {
@@ -31,12 +31,12 @@ _BUYS: Final = {
     BuyType.FORCE: ("F", "force buy"),
     BuyType.FULL: ("B", "full buy"),
 }
-"""The letter of each buy type, and its meaning."""
+"""The letter and the meaning of each buy type."""
 _LEGEND: Final = (*_BUYS.values(), ("✓", "won the round"), (MISSING, "unknown"))
 
 
 def economy(rounds: Sequence[StoredRound], team1_name: str, team2_name: str) -> Markup:
-    """Draw a bar per team and round: upward for team 1, downward for team 2. Unknown values are shown as a dash."""
+    """Draw a bar per team and round: upward for team 1, downward for team 2. An unknown value is shown as a dash."""
     values = [team.equipment_value for record in rounds for team in (record.team1, record.team2)]
     known = [value for value in values if value is not None]
     if not known:

@@ -1,7 +1,7 @@
-"""Find where the halves and overtimes of a map begin, from its rounds.
+"""Find the rounds with which the halves and overtimes of a map begin.
 
-The settings of the game are not in the rounds. So halves are found by the change of sides, and overtime by a tie after
-two halves of equal length. If neither is found, the parts have no names.
+The rounds do not contain the game settings. So a half is found by the change of sides, and overtime by a tie after two
+halves of equal length. If neither is found, the parts have no names.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ from matchpod.core.views.round_shapes import StoredRound
 
 
 def split_rounds(rounds: Sequence[StoredRound]) -> list[tuple[str, list[StoredRound]]]:
-    """Split the rounds of a map at each half and overtime, and name the parts.
+    """Split the rounds of a map into halves and overtimes, each with its name.
 
     The name is empty if it is unknown, and for the second half of an overtime.
     """
@@ -26,13 +26,13 @@ def split_rounds(rounds: Sequence[StoredRound]) -> list[tuple[str, list[StoredRo
 
 
 def _swaps(rounds: Sequence[StoredRound]) -> list[int]:
-    """Return the first round after each change of sides."""
+    """Return the number of the first round after each change of sides."""
     known = [record for record in rounds if record.team1.side is not None]
     return [record.number for before, record in itertools.pairwise(known) if before.team1.side != record.team1.side]
 
 
 def _part_names(rounds: Sequence[StoredRound], swaps: list[int]) -> dict[int, str]:
-    """Return the names of the parts whose meaning is certain, by their first round."""
+    """Return, by first round, the names of the parts; parts whose meaning is uncertain are left out."""
     by_number = {record.number: record for record in rounds}
     if not swaps or not {1, swaps[0] - 1} <= by_number.keys():  # the first change of sides may be in a missing round
         return {}
@@ -41,7 +41,7 @@ def _part_names(rounds: Sequence[StoredRound], swaps: list[int]) -> dict[int, st
     if rounds[-1].number <= 2 * half:
         return names
     if not _is_tied(by_number.get(2 * half)):
-        return {}  # the map was played by other rules than two halves and overtime
+        return {}  # the map was not played as two halves and overtime
     first = 2 * half + 1
     names[first] = "Overtime"
     later = [number for number in swaps if number > first]

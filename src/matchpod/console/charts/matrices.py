@@ -1,4 +1,4 @@
-"""Draw kills and damage between players as tables: a row per attacker, a column per victim."""
+"""Draw tables of kills and damage between players, with a row per attacker and a column per victim."""
 
 from __future__ import annotations
 
@@ -17,17 +17,17 @@ from matchpod.core.views.round_shapes import StoredRound
 from matchpod.core.views.timeline_items import KillItem, MapLiveItem, RoundRestoredItem, TimelineItem
 
 HEAT_STEPS: Final = 5
-"""Number of shades besides the shade for zero. People cannot distinguish more."""
+"""Number of shades, without the shade for zero. People cannot distinguish more shades."""
 
 Pair = tuple[str, str]
 """The keys of the attacker and the victim."""
 
 _OTHERS: Final = Subject("", "bots, unlisted", None)
-"""Stands for all bots and unlisted players together, as victims of damage."""
+"""Stands for all bots and unlisted players together, where they are victims of damage."""
 
 
 def kill_matrix(items: Iterable[TimelineItem], team1_name: str | None, team2_name: str | None) -> Markup:
-    """Draw the kills in the timeline of one map. Team kills are marked and do not count."""
+    """Draw the kills in the timeline of a map. Team kills are marked, but not counted."""
     subjects: dict[str, Subject] = {}
     values: Counter[Pair] = Counter()
     team_kills: Counter[Pair] = Counter()
@@ -63,7 +63,7 @@ def kill_matrix(items: Iterable[TimelineItem], team1_name: str | None, team2_nam
 
 
 def damage_pairs(rounds: Sequence[StoredRound], team1_name: str, team2_name: str) -> Markup:
-    """Draw the damage between enemies, summed over the rounds."""
+    """Draw the damage between enemies, as the sum of all rounds."""
     values: Counter[Pair] = Counter()
     known = players_of(rounds)
     dealt: Counter[str] = Counter(dict.fromkeys(known, 0))
@@ -96,7 +96,7 @@ def damage_pairs(rounds: Sequence[StoredRound], team1_name: str, team2_name: str
 
 
 def counted_kills(items: Iterable[TimelineItem]) -> list[KillItem]:
-    """Return the kills that still count, without kills before a restart or in rounds that a restored backup dropped."""
+    """Return the kills that count: not those before a restart, or in rounds dropped by restoring a backup."""
     kills: list[KillItem] = []
     for item in items:
         if isinstance(item, KillItem):
@@ -109,7 +109,7 @@ def counted_kills(items: Iterable[TimelineItem]) -> list[KillItem]:
 
 
 def heat(value: int, most: int) -> int:
-    """Return the shade of a number: 0 for zero, HEAT_STEPS for the highest number."""
+    """Return the shade of a number: 0 for zero, up to HEAT_STEPS for the highest number `most`."""
     return 0 if value <= 0 else min(HEAT_STEPS, 1 + (value * HEAT_STEPS - 1) // max(most, 1))
 
 
@@ -124,11 +124,11 @@ def _render(
     notes: Mapping[Pair, str] = {},
     **words: str,
 ) -> Markup:
-    """Return the table, in which players are grouped by team. Pairs without a value are zero.
+    """Return a table with the players grouped by team. Pairs without a value are shown as zero.
 
-    The unit is used in tooltips such as `Ann: 3 <unit> Ben`. Notes do not count toward the totals. The words are the
-    caption, the text of the corner cell, the headings of both totals (`row_total`, `column_total`), and a remark that
-    may be empty.
+    The unit is used in tooltips such as `Ann: 3 <unit> Ben`. Notes are shown next to values and do not count toward the
+    totals. `words` contains the caption, the text of the corner cell, the headings of the totals (`row_total` and
+    `column_total`), and a remark, which may be empty.
     """
     actors, targets = {actor.key for actor in rows}, {target.key for target in columns}
     shown = {pair: value for pair, value in values.items() if pair[0] in actors and pair[1] in targets}
@@ -143,7 +143,7 @@ def _render(
     return render(
         "matrix",
         kind,
-        groups=[] if groups[0][0] is None else heads,  # without teams, all players are in one group
+        groups=[] if groups[0][0] is None else heads,  # without teams, there is a single group
         columns=[(subject.name, is_first, number(suffered[subject.key])) for subject, is_first in order],
         bodies=by_team(lines, lambda line: line[0].team),
         total=number(sum(shown.values())),
@@ -154,7 +154,7 @@ def _render(
 def _cell(
     row: Subject, column: Subject, *, values: Mapping[Pair, int], notes: Mapping[Pair, str], unit: str, most: int
 ) -> tuple[str, str, str, str]:
-    """Return the CSS class of a cell, its tooltip, its number and its note."""
+    """Return CSS class, tooltip, number and note of a cell."""
     value, note = values.get((row.key, column.key), 0), notes.get((row.key, column.key), "")
     is_mate = row.key == column.key or (row.team is not None and row.team is column.team)
     if is_mate and not value:
@@ -170,5 +170,5 @@ def _totals(values: Mapping[Pair, int], index: int) -> Counter[str]:
 
 
 def _hidden(hidden: int, what: str) -> str:
-    """Return a remark that says how many players were left out of the table; empty if none were."""
+    """Return a remark with the number of players who were left out of the table; empty if there are none."""
     return f"{plural(hidden, 'player')} with {what} not shown or counted." if hidden else ""

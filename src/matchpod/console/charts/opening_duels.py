@@ -1,4 +1,4 @@
-"""Draw how often each player won or lost the first fight of a round."""
+"""Draw how many opening duels each player won and lost. The first kill of a round is its opening duel."""
 
 from __future__ import annotations
 
@@ -16,19 +16,19 @@ from matchpod.core.views.round_shapes import StoredRound
 
 _WIDTH: Final = 400
 _AXIS: Final = 255
-"""Where bars begin: to the left for lost fights, to the right for won fights."""
+"""The x coordinate at which bars begin: lost duels extend to the left, won duels to the right."""
 _REACH: Final = 105
 _TOP: Final = 20
 _ROW: Final = 24
 _LEAST_SCALE: Final = 3
-"""The count of a full-length bar, unless a higher count occurs."""
+"""Minimum count for the scale of the bars: a full-length bar stands for this count or a higher maximum."""
 
 Duels = tuple[int, int]
-"""The fights that a player won and lost."""
+"""Numbers of duels that a player won and lost."""
 
 
 def opening_duels(rounds: Sequence[StoredRound], team1_name: str, team2_name: str) -> Markup:
-    """Draw the first kills and first deaths of each player, from the first kill of each round."""
+    """Draw the first kills and first deaths per player, according to the first kill of each round."""
     duels = _count(rounds)
     most = max((count for _, counts in duels for count in counts), default=0)
     if not most:

@@ -1,4 +1,4 @@
-"""Render the common parts of charts: marks, drawings, and names in tables."""
+"""Render the parts that charts have in common: drawings, the shapes in them, and tables with names."""
 
 from __future__ import annotations
 
@@ -10,17 +10,18 @@ from markupsafe import Markup
 from matchpod.console.rendering import macro
 
 MAX_PLAYERS: Final = 32
-"""Maximum number of players in a chart, more than most matches have. Further players are left out."""
+"""Maximum number of players in a chart; few matches have more. Further players are left out."""
 
 MAX_ROUNDS: Final = 200
-"""Maximum number of rounds in a chart, the newest. A map with ten overtimes has fewer; more would make the page
-slow."""
+"""Maximum number of rounds in a chart; if there are more, the newest are shown. A map with ten overtimes has fewer.
+With more rounds, the page would be slow."""
 
 Point = tuple[float, float]
 Mark = tuple[str, str, list[str], str, str]
-"""A shape in a drawing: its kind, CSS classes, coordinates, text and tooltip."""
+"""A shape in a drawing: its kind, its CSS classes, its coordinates, its text and its tooltip."""
 Cell = str | int | tuple[str, str]
-"""A table cell. A name is separate from the text after it, because it may have another writing direction."""
+"""A table cell: a text, a number, or a name and the text after it. A name is separate, because its writing direction
+may differ from that of the text."""
 
 
 def render(name: str, *values: object, **named: object) -> Markup:
@@ -38,17 +39,17 @@ def render_drawing(
     legend: Sequence[tuple[str, str]] = (),
     is_wide: bool = False,
 ) -> Markup:
-    """Return a drawing with its legend (signs and their meaning), and its numbers as a table.
+    """Return a drawing, its legend (pairs of sign and meaning), and a table of its numbers.
 
-    The first row of the table and the first cell of each row are headings. The caption defaults to the title. On a
-    phone, a wide drawing keeps its size and scrolls; any other drawing is scaled to fit.
+    Headings are the first row of the table and the first cell of each other row. The caption defaults to the title. On
+    a phone, a wide drawing keeps its size and scrolls; any other drawing is scaled down to fit.
     """
     named = {"table": table, "caption": caption or title, "legend": legend, "is_wide": is_wide}
     return render("drawing", kind, title, size, marks, **named)
 
 
 def bar(kind: str, corner: Point, size: Point, title: str = "") -> Mark:
-    """Return a rectangle, with the title, if any, as its tooltip."""
+    """Return a rectangle. If a title is given, it is the tooltip."""
     return "bar", kind, [_px(value) for value in corner + size], "", title
 
 
@@ -57,7 +58,7 @@ def line(kind: str, start: Point, end: Point) -> Mark:
 
 
 def label(kind: str, at: Point, text: str, title: str = "") -> Mark:
-    """Return a text, with the title, if any, as its tooltip."""
+    """Return a text. If a title is given, it is the tooltip."""
     return "label", kind, [_px(value) for value in at], text, title
 
 

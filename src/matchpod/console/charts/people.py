@@ -1,4 +1,4 @@
-"""Identify, name and group the players in a chart by team."""
+"""Identify and name the players in a chart, and group them by team."""
 
 from __future__ import annotations
 
@@ -16,16 +16,16 @@ from matchpod.core.views.timeline_items import Person
 T = TypeVar("T")
 
 _HEAD: Final = 24
-"""Room for the name of a team."""
+"""Height of the heading with the name of a team."""
 _HEAD_CHARS: Final = 24
 _GAP: Final = 6
 
 
 class Subject(msgspec.Struct, frozen=True):
-    """A player, all unlisted players, or a bot, as shown in a chart."""
+    """A row or column of a chart: a player, a bot, or all unlisted players together."""
 
     key: str
-    """The player ID; for a bot its name; empty for all unlisted players."""
+    """The player's id; for a bot its name; empty for all unlisted players together."""
     name: str
     team: Team | None
 
@@ -40,12 +40,12 @@ def subject_of(person: Person) -> Subject:
 
 
 def player_subject(steam_id: str, name: str | None, team: Team | None) -> Subject:
-    """Return a player as shown in a chart; a player without a name is shown with their ID."""
+    """Return a player as shown in a chart. If the name is unknown, the player's id is shown."""
     return Subject(steam_id, clean(name, clean(steam_id)), team)
 
 
 def players_of(rounds: Iterable[StoredRound]) -> dict[str, Subject]:
-    """Return all players who took part in the rounds, by their IDs."""
+    """Return all players who took part in these rounds, by id."""
     return {
         player.steam_id: player_subject(player.steam_id, player.name, player.team)
         for record in rounds
@@ -62,7 +62,7 @@ def by_team(entries: Iterable[T], team_of: Callable[[T], Team | None]) -> list[t
 
 
 def team_names(team1_name: str | None, team2_name: str | None) -> dict[Team | None, str]:
-    """Return the team names, including a name for players without a team."""
+    """Return the names of the teams; None is the key of the name for players without a team."""
     return {Team.TEAM1: clean(team1_name, "Team 1"), Team.TEAM2: clean(team2_name, "Team 2"), None: "No team"}
 
 
@@ -74,7 +74,7 @@ def rows_by_team(
     top: int,
     row: int,
 ) -> tuple[list[Mark], int]:
-    """Return the team names, each followed by the rows of its players, and the height where the last row ends."""
+    """Return each team name with the rows of its players below it, and the y coordinate at which the last row ends."""
     marks: list[Mark] = []
     for team, members in by_team(entries, lambda entry: entry[0].team):
         marks.append(label(f"name {team_class(team)}", (0, top + 16), shorten(names[team], _HEAD_CHARS), names[team]))

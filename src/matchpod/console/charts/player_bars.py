@@ -15,18 +15,18 @@ from matchpod.core.views.result_shapes import StoredPlayer
 
 _WIDTH: Final = 400
 _LEFT: Final = 138
-"""Where bars begin."""
+"""The x coordinate at which bars begin."""
 _REACH: Final = 168
 _ROW: Final = 38
 _LEAST_ADR: Final = 100.0
-"""The average of a full-length bar, unless a higher average occurs."""
+"""Minimum ADR for the scale of the bars: a full-length bar stands for this ADR or a higher maximum."""
 
 Averages = tuple[float | None, float | None]
-"""The ADR and the KAST of a player."""
+"""A player's average damage per round (ADR) and KAST."""
 
 
 def player_bars(players: Sequence[StoredPlayer], team1_name: str, team2_name: str) -> Markup:
-    """Draw the players of a map, or of a series (without KAST). A player who played no round has no averages."""
+    """Draw the players of a map, or of a series (without KAST). Players who played no round have no averages."""
     shown: list[tuple[Subject, Averages]] = [
         (
             player_subject(player.steam_id, player.name, player.team),

@@ -1,4 +1,4 @@
-"""Draw when each listed player was on the server, as one lane per player, with pauses across all lanes."""
+"""Draw when each listed player was on the server: one lane per player. Pauses are drawn across all lanes."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ _TOP: Final = 40
 _LANE: Final = 24
 _MOST_TICKS: Final = 8
 _STEPS: Final = (1, 2, 5, 10, 15, 30, 60, 120, 240, 480, 1440, 10080)
-"""Minutes between the lines of the time axis."""
+"""Possible distances, in minutes, between the lines of the time axis."""
 
 
 def presence_lanes(
@@ -35,9 +35,9 @@ def presence_lanes(
     team1_name: str | None = None,
     team2_name: str | None = None,
 ) -> Markup:
-    """Draw the lanes between two times, in ISO 8601. For a match in progress, the second time is the current time.
+    """Draw the lanes from one time to another (ISO 8601). For a match in progress, `ended_at` is the current time.
 
-    The items may be those of several maps of the match, in order.
+    The items may be from several maps of the match, in order.
     """
     if started_at is None or ended_at is None:
         return render("empty", "presence-lanes", "Not started yet.")
@@ -113,7 +113,7 @@ def _lane(lane: Lane, y: float, window: TimeRange) -> list[Mark]:
 
 
 def _place(span: TimeRange, window: TimeRange) -> tuple[float, float]:
-    """Return where a bar begins, and its width, which is at least wide enough to be seen."""
+    """Return the x coordinate at which a bar begins, and its width, which is at least wide enough to be visible."""
     left, right = (_x(at, window) for at in span)
     return left, max(2.0, right - left)
 

@@ -1,6 +1,6 @@
-"""Draw the rounds of a map as a strip: a row per team, a column per round.
+"""Draw the rounds of a map as a table with a row per team and a column per round.
 
-The strip is a table, so it can be read aloud and its rounds can be links.
+Screen readers can read a table aloud, and its rounds can be links.
 """
 
 from __future__ import annotations
@@ -30,18 +30,19 @@ REASONS: Final = {
     RoundEndReason.DRAW: ("draw", "equal"),
     RoundEndReason.UNKNOWN: ("reason unknown", "question"),
 }
-"""The reason of a round's end in words, and the name of its icon in the template."""
+"""Why a round ended, in words, and the name of the matching icon in the template."""
 
 _Cell = tuple[int, str, str, str, str, str, str]
-"""The round number, CSS classes and tooltip; icon, sign and words; and the number of survivors of the team."""
+"""A cell: round number, CSS classes, tooltip, icon, sign, words, and the number of the team's survivors."""
 
 
 def round_strip(
     rounds: Sequence[StoredRound], team1_name: str, team2_name: str, *, address: str = "", is_over: bool = False
 ) -> Markup:
-    """Draw the rounds of a map. Unless the map is over, an undecided last round is shown as open.
+    """Draw the rounds of a map. If the map is not over, a last round without a result is shown as being played.
 
-    If an `address` is given, each round links to its feed: the address followed by the round number.
+    If an `address` is given, each round links to its part of the feed; the link is the address followed by the round
+    number.
     """
     if not rounds:
         return render("empty", "round-strip", "No rounds yet.")
@@ -83,7 +84,7 @@ def _side_class(side: Side | None) -> str:
 
 
 def _result(record: StoredRound, team: Team, open_round: int | None) -> tuple[str, str, str]:
-    """Return the icon, sign and words for a round from a team's view. Screen readers read a sign with an icon aloud."""
+    """Return icon, sign and words for a round from a team's view. Screen readers read a sign only if it has an icon."""
     if record.number == open_round:
         return "", side_letter((record.team1 if team is Team.TEAM1 else record.team2).side), "being played"
     if record.winner is None:
@@ -100,7 +101,7 @@ def _reason(record: StoredRound) -> tuple[str, str]:
 
 
 def _sentence(record: StoredRound, names: Mapping[Team | None, str], open_round: int | None) -> str:
-    """Return the tooltip of a round, which describes its result."""
+    """Return the tooltip of a round: its result as a sentence."""
     outcome = "being played" if record.number == open_round else _outcome(record, names)
     parts = [f"Round {record.number}: {outcome}"]
     if record.score is not None:
@@ -122,7 +123,7 @@ def _outcome(record: StoredRound, names: Mapping[Team | None, str]) -> str:
 
 
 def _legend(rounds: Sequence[StoredRound], open_round: int | None) -> list[tuple[str, str]]:
-    """Explain the icons that occur in the strip."""
+    """Return the icons that occur in the strip, each with its meaning."""
     icons = dict(_reason(record) for record in rounds if record.reason is not None)
     items = [(icon, words) for words, icon in icons.items()]
     if any(record.team1.survivors is not None for record in rounds):

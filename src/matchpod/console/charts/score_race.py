@@ -1,4 +1,4 @@
-"""Draw the leading team's lead in rounds after each round."""
+"""Draw, after each round, by how many rounds a team leads."""
 
 from __future__ import annotations
 
@@ -17,10 +17,11 @@ from matchpod.core.views.round_shapes import StoredRound
 
 _AXIS: Final = 134
 _REACH: Final = 64
-"""The height of a full-length bar."""
+"""Height of a full-length bar."""
 _HEIGHT: Final = 232
 _LEAST_SCALE: Final = 4
-"""The lead of a full-length bar, unless a larger lead occurs. A lead of one round must not look large."""
+"""Minimum lead for the scale of the bars: a full-length bar stands for this lead or a higher maximum. So a lead of one
+round never looks large."""
 
 
 def score_race(rounds: Sequence[StoredRound], team1_name: str, team2_name: str) -> Markup:

@@ -19,29 +19,30 @@ from matchpod.core.views.timeline_items import (
 )
 
 MAX_LANES: Final = 64
-"""Maximum number of players in the chart, as many as a server has slots. A match without a roster may have had more."""
+"""Maximum number of players in the chart, equal to the number of player slots of a server. In a match without a roster,
+more players may have joined over time."""
 
 TimeRange = tuple[float, float]
-"""A time range, in seconds since 1970."""
+"""Start and end of a time range, in seconds since 1970."""
 
 
 class Lane(msgspec.Struct, frozen=True):
-    """A player, and when they were on the server."""
+    """A player, with the time ranges in which they were on the server."""
 
     subject: Subject
     spans: tuple[TimeRange, ...]
     was_here: bool
-    """Whether the player ever joined, even if outside of the time range of the chart."""
+    """True if the player ever joined, even if not within the time range of the chart."""
 
 
 def find_lanes(items: Sequence[TimelineItem], roster: Sequence[RosterPlayer], window: TimeRange) -> list[Lane]:
-    """Return a lane per listed player; without a roster, a lane per player in the timeline."""
+    """Return a lane per listed player. If the match has no roster, return a lane per player in the timeline."""
     changes: dict[str, list[tuple[bool, float]]] = {}
     guests: dict[str, RosterPlayer] = {}
     for item in items:
         if not isinstance(item, PlayerConnectedItem | PlayerDisconnectedItem) or item.player.steam_id is None:
             continue
-        if not item.timestamp:  # an earlier version did not store this time
+        if not item.timestamp:  # stored by an earlier version, without the time
             continue
         person, steam_id = item.player, item.player.steam_id
         changes.setdefault(steam_id, []).append((isinstance(item, PlayerConnectedItem), seconds(item.timestamp)))
@@ -51,7 +52,7 @@ def find_lanes(items: Sequence[TimelineItem], roster: Sequence[RosterPlayer], wi
 
 
 def find_pauses(items: Iterable[TimelineItem], window: TimeRange) -> list[TimeRange]:
-    """Return the time ranges in which the game was paused; the last pause may not have ended."""
+    """Return the time ranges in which the game was paused; the last may last until the end of the window."""
     changes = [
         (isinstance(item, PausedItem), seconds(item.timestamp))
         for item in items
@@ -61,7 +62,7 @@ def find_pauses(items: Iterable[TimelineItem], window: TimeRange) -> list[TimeRa
 
 
 def seconds(timestamp: str) -> float:
-    """Return an ISO 8601 time as seconds since 1970."""
+    """Convert an ISO 8601 time to seconds since 1970."""
     return datetime.fromisoformat(timestamp).timestamp()
 
 
@@ -75,14 +76,14 @@ def _lane(
     subject = player_subject(player.steam_id, name, player.team)
     own = changes.get(player.steam_id, [])
     if not own and player.state is not PlayerState.NEVER_JOINED:
-        # The timeline of a later map has no item for a player who stayed.
+        # If the player was on the server before the map began and stayed, its timeline has no item for them.
         since = window[0] if player.since is None else seconds(player.since)
         own = [(player.state is PlayerState.CONNECTED, since)]
     return Lane(subject, tuple(_spans(own, window)), bool(own))
 
 
 def _spans(changes: Sequence[tuple[bool, float]], window: TimeRange) -> list[TimeRange]:
-    """Return the times from each start to the next end. If the first change is an end, the window's start counts."""
+    """Return the time ranges from each start to the next end. If an end is first, it began with the window."""
     start, end = window
     spans: list[TimeRange] = []
     since = None if not changes or changes[0][0] else start

@@ -1,1 +1,1 @@
-"""Handle the requests for pages, with one module per menu entry. Handlers read from services and render templates."""
+"""Handle the requests for pages, one module per menu entry. Handlers read from services, and render templates."""

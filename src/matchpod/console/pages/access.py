@@ -1,8 +1,8 @@
-"""Access: keys, the webhook secret, sessions and the audit log of an organization; sessions and log of operators.
+"""Show and manage API keys, the webhook secret and sessions of an organization, and sessions of operators.
 
-Keys and secrets are managed by owners with all scopes only: admins see them without buttons, members see only their
-own key. So no key can be used to create a key with more rights. A new key and a revealed secret are in one
-response only, which browsers do not store.
+The page also shows the audit log. Only owners who have all scopes manage keys and secrets, so no key can be used to
+create a key with more rights. Admins see the keys without buttons, members see only their own key. A new key or a
+revealed secret is contained in one response only, which browsers do not store.
 """
 
 from __future__ import annotations
@@ -38,11 +38,11 @@ _NEW_KEY = {"role": Role.ADMIN.value, "days": "90"} | {scope.value: "on" for sco
 
 
 class SessionLine(msgspec.Struct, frozen=True, kw_only=True):
-    """One session in the list."""
+    """A session in the list of sessions."""
 
     session: object
     who: str
-    """The person, or what started the session."""
+    """The name of the person, or what started the session."""
     browser: str
     may_end: bool
 
@@ -51,7 +51,7 @@ class SessionPage(msgspec.Struct, frozen=True, kw_only=True):
     lines: Sequence[SessionLine]
     page: int
     total: int
-    """Number of sessions on all pages."""
+    """Number of sessions on all pages of the list."""
     page_size: int = SESSIONS_PER_PAGE
 
 
@@ -59,7 +59,7 @@ class SessionPage(msgspec.Struct, frozen=True, kw_only=True):
 
 
 async def create_key(visit: Visit) -> Response:
-    """Create a key and show its text, once."""
+    """Create an API key, and show it once."""
     given = await visit.form()
     try:
         created = await visit.deps.keys.create(
@@ -76,7 +76,7 @@ async def create_key(visit: Visit) -> Response:
 
 
 async def rotate_key(visit: Visit) -> Response:
-    """Replace a key with a new key and show its text, once."""
+    """Replace an API key with a new key, and show the new key once."""
     key_id, given = visit.call.params[0], await visit.form()
     overlap = next((choice for choice in OVERLAPS if choice[0] == given.get("overlap", "")), OVERLAPS[0])
     created = await visit.deps.keys.rotate(
@@ -86,7 +86,7 @@ async def rotate_key(visit: Visit) -> Response:
 
 
 async def revoke_key(visit: Visit) -> Response:
-    """Revoke a key, which ends its sessions."""
+    """Revoke an API key. Its sessions end with it."""
     await visit.deps.keys.revoke(visit.user.org_name, visit.call.params[0], actor=visit.user.session_id)
     return visit.done(PATH, "key-revoked")
 
@@ -123,7 +123,7 @@ async def reveal_secret(visit: Visit) -> Response:
 
 
 async def replace_secret(visit: Visit) -> Response:
-    """Replace the webhook secret and show the new one."""
+    """Replace the webhook secret, and show the new secret."""
     secret = await visit.deps.keys.replace_webhook_secret(visit.user.org_name, actor=visit.user.session_id)
     title = "The webhook secret was replaced"
     return visit.page("secret.html", title=title, text=secret, label="webhook secret", key=None)
@@ -133,13 +133,13 @@ async def replace_secret(visit: Visit) -> Response:
 
 
 async def end_session(visit: Visit) -> Response:
-    """End a session: owners may end any session of the organization, others only sessions of the same key."""
+    """End a session. Owners may end all sessions of their organization, other users only those of their own key."""
     user, session_id = visit.user, visit.call.params[0]
     found = await visit.deps.sessions.get(user.org_id, session_id)
     if found is None or not (_sees_all(user) or _is_own(user, session_id, found.key_id)):
         raise NotFoundError("There is no session with this id, or it has ended.")
     if not _may_end(visit, session_id, found.key_id):
-        raise ForbiddenError("Only owners end the sessions of other keys.")
+        raise ForbiddenError("Only owners may end the sessions of other keys.")
     if session_id == user.session_id:
         await visit.deps.sessions.log_out(user)
         return visit.done("/console/login", "logged-out", visit.deps.origins.cookie_header("", max_age_s=0))
@@ -148,7 +148,7 @@ async def end_session(visit: Visit) -> Response:
 
 
 async def end_other_sessions(visit: Visit) -> Response:
-    """End all sessions that the person may end, except this one."""
+    """End all sessions that the user may end, except the current session."""
     ended = await visit.deps.sessions.end_others(visit.user, key_id=_only_key(visit, may_end=True))
     return visit.done(PATH, "other-sessions-ended" if ended else "no-sessions-ended")
 
@@ -171,7 +171,7 @@ async def _sessions(visit: Visit, key_names: Mapping[str, str]) -> SessionPage:
 
 
 def _only_key(visit: Visit, *, may_end: bool = False) -> str | None:
-    """Return the key whose sessions the person sees, or may end; None for all."""
+    """Return the only key whose sessions the user may see (or end, if `may_end`); None if all."""
     principal = visit.user.principal
     sees_all = visit.may(Who.OWNER) if may_end else _sees_all(visit.user)
     return None if principal is None or sees_all else principal.key_id
@@ -193,7 +193,7 @@ def _may_end(visit: Visit, session_id: str, key_id: str | None) -> bool:
 
 
 def _is_own(user: ConsoleUser, session_id: str, key_id: str | None) -> bool:
-    """True for the user's session, and for sessions started with the same key."""
+    """True for the user's current session, and for sessions that were started with the same API key."""
     return session_id == user.session_id or (user.principal is not None and key_id == user.principal.key_id)
 
 

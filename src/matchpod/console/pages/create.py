@@ -1,4 +1,4 @@
-"""Create a match with a form, or show the API request that would create it."""
+"""Create a match with a form, or show the API request with which a program would create it."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ ALREADY_CREATED = (
 
 
 async def form(visit: Visit) -> Response:
-    """Show the form. In a sandbox, it is filled in, so that it can be submitted at once."""
+    """Show the form. In a sandbox, it is already filled in, so that it can be submitted immediately."""
     regions = await open_regions(visit)
     first = next((region for region in regions if region.is_sandbox), regions[0] if regions else None)
     may_call_back = await visit.deps.services.private_callbacks.are_allowed()
@@ -37,7 +37,7 @@ async def form(visit: Visit) -> Response:
 
 
 async def create(visit: Visit) -> Response:
-    """Create the match. If the same form is submitted again, no second match is created."""
+    """Create the match of the form. If the same form is submitted twice, only one match is created."""
     given = await visit.form()
     values, once = match_form.given_values(given), given.get("once") or new_once()
     try:
@@ -52,7 +52,7 @@ async def create(visit: Visit) -> Response:
 
 
 async def as_curl(visit: Visit) -> Response:
-    """Show the request that the form would send, with its faults, without creating a match."""
+    """Show the API request that the form would send, and the form's faults, without creating a match."""
     given = await visit.form()
     values, faults = match_form.given_values(given), FormFaults()
     try:
@@ -94,7 +94,7 @@ async def _page(
 
 
 async def open_regions(visit: Visit) -> list[RegionState]:
-    """Return the regions that accept matches; regions with available servers come first."""
+    """Return the regions that accept matches, beginning with those that have available servers."""
     accepting = [state for state in await visit.deps.services.regions.states() if state.is_switched_on]
     return sorted(accepting, key=lambda state: not state.view.is_active)
 
@@ -116,5 +116,5 @@ def _curl(visit: Visit, body: Mapping[str, object]) -> str:
 
 
 def new_once() -> str:
-    """Return an idempotency key for one form."""
+    """Return a new idempotency key for a form."""
     return f"console-{secrets.token_urlsafe(16)}"

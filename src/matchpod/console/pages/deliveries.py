@@ -1,4 +1,4 @@
-"""Show all callbacks with their attempts and how to verify their signatures, and send callbacks again."""
+"""Show callbacks, with their attempts and how to verify their signatures, and send callbacks again."""
 
 from __future__ import annotations
 
@@ -21,9 +21,9 @@ from matchpod.web.http.responses import JSON, Header, Response
 
 PATH: Final = "/console/deliveries"
 LABELS: Final = {"serverId": "Server id", "since": "Created from", "until": "to"}
-"""The filters that have a field on the page."""
+"""Labels of the filters that have a field on the page."""
 RESEND: Final = "resendSince"
-"""The parameter with the initial start time in the form that sends callbacks again."""
+"""Query parameter with the initial value of the start time in the form for sending given-up callbacks again."""
 DAY_MS: Final = 24 * 60 * 60 * 1000
 STATES: Final = (
     ("", "All"),
@@ -36,7 +36,7 @@ FILE: Final[tuple[Header, ...]] = ((b"content-disposition", b'attachment; filena
 
 
 class Check(msgspec.Struct, frozen=True, kw_only=True):
-    """The data that a receiver needs to check the signature of an attempt."""
+    """What a receiver needs to verify the signature of an attempt."""
 
     number: int
     message_id: str
@@ -58,7 +58,7 @@ async def download_body(visit: Visit) -> Response:
 
 
 async def redeliver(visit: Visit) -> Response:
-    """Send a callback again, unless it was sent since the page was opened."""
+    """Send a callback again, unless another attempt was made since the page was opened."""
     callbacks, callback_id = visit.deps.services.callbacks, visit.call.params[0]
     seen = (await visit.form()).get("attempts", "")
     found = await callbacks.get(visit.principal, callback_id)
@@ -72,7 +72,7 @@ async def redeliver(visit: Visit) -> Response:
 
 
 async def redeliver_given_up(visit: Visit) -> Response:
-    """Send all callbacks again that were given up since a time."""
+    """Send all callbacks again whose delivery was given up and that were created since a time."""
     since = storable((await visit.form()).get("since", "").strip())
     try:
         body = msgspec.json.encode({"since": since})
@@ -138,7 +138,7 @@ def _sentence(fault: MatchpodError) -> str:
 
 
 def _check(callback: CallbackDetail) -> Check | None:
-    """Return the data to check the last attempt whose headers are stored; None if there is none."""
+    """Return what is needed to verify the newest attempt whose headers are stored; None if no headers are stored."""
     for attempt in reversed(callback.attempts):
         headers = {name.lower(): value for name, value in (attempt.request_headers or {}).items()}
         message_id, timestamp = headers.get(ID_HEADER), headers.get(TIMESTAMP_HEADER, "")

@@ -1,4 +1,4 @@
-"""Serve the static files of pages: style sheets, scripts, the icon."""
+"""Serve the static files of pages: style sheets, scripts and the icon."""
 
 from __future__ import annotations
 
@@ -10,10 +10,10 @@ from matchpod.web.http.responses import Response
 
 
 async def asset(_: ConsoleDeps, call: Call) -> Response:
-    """Return a file if its URL contains the hash of its content.
+    """Return a file if its URL contains the hash of its content; otherwise NotFoundError.
 
-    During a rolling update, a page of one version may ask a process of another: its file would be cached for a year
-    under the wrong hash.
+    During a rolling update, a page of one version may request a file from a process of another version. Without this
+    check, browsers would cache that file for a year under the hash of a different file.
     """
     name = call.params[1]
     found = assets().get(name)

@@ -1,4 +1,4 @@
-"""Show the wall: open matches, and matches that ended recently or failed, below a strip of what needs attention."""
+"""Show the wall: open matches and matches that ended recently or failed, and above them a strip of urgent matches."""
 
 from __future__ import annotations
 
@@ -24,14 +24,13 @@ from matchpod.service.reading.wall import MAX_ENDED
 from matchpod.web.http.responses import Response
 
 NAMES: Final = {"table": WallView.TABLE, "wall": WallView.CARDS}
-"""The views of the wall, by the name of the wall in streams. If the wall is grouped by a label, a slash and the name of
-the label follow. Pages of earlier versions have cards and follow `wall`.
-"""
+"""Views of the wall, by the name that the wall has in streams. If the wall is grouped by a label, the name is followed
+by a slash and the name of the label. Pages of earlier versions show cards and use the name `wall`."""
 
 PATH: Final = "/console"
 FILTERS: Final = ("view", "group", "state", "region", "label", "search", "screen")
-"""The parameters of the page. The script of the page applies the parameters that filter matches, also to matches that
-are added later."""
+"""Query parameters of the page. Those that filter matches are applied by the page's script, also to matches that are
+added later."""
 MUTED: Final = (
     ("call", "a player asked for an admin"),
     ("gone", "a player is gone"),
@@ -42,14 +41,14 @@ MUTED: Final = (
     ("pending", "matches wait for a free server"),
     ("tries", "a server did not start at the first try"),
 )
-"""The kinds of attention that a person can mute, with their descriptions."""
+"""Kinds of attention that a user can mute in the browser, with their descriptions."""
 MAX_SEARCH: Final = 300
-"""Maximum length of a search; an external id has at most 255 characters."""
+"""Maximum length of a search text. An external match id has at most 255 characters."""
 _TIME: Final = re.compile(r"[0-9]{1,15}")
 
 
 async def wall(visit: Visit) -> Response:
-    """Show the wall; operators are redirected to their own page."""
+    """Show the wall of the user's organization; redirect operators to their own page."""
     if visit.user.is_operator:
         return redirect("/console/operator")
     if Scope.SERVERS_READ not in visit.principal.scopes:
@@ -70,10 +69,10 @@ async def wall(visit: Visit) -> Response:
 
 
 async def acknowledge(visit: Visit) -> Response:
-    """Acknowledge failed matches: the given servers, or all that ended before a time. The wall no longer shows them."""
+    """Acknowledge failed matches, so that the wall hides them: those given, or all that ended before a time."""
     given, service = await visit.form(), visit.deps.acknowledgements
     if given.get("group", WallGroup.FAILED) != WallGroup.FAILED:  # sent by a page of an earlier version
-        raise InvalidParamsError("Only matches that failed are acknowledged.")
+        raise InvalidParamsError("Only failed matches can be acknowledged.")
     if "ended_before" in given:
         done = await service.acknowledge_older(visit.principal, _time(given["ended_before"], "ended_before"))
     else:
@@ -85,14 +84,14 @@ async def acknowledge(visit: Visit) -> Response:
 
 
 async def undo(visit: Visit) -> Response:
-    """Undo what this person has just acknowledged."""
+    """Undo the user's own acknowledgements at the given time."""
     given = await visit.form()
     await visit.deps.acknowledgements.undo(visit.principal, _time(given.get("at", ""), "at"))
     return await _back(visit, given, "acknowledgement-undone")
 
 
 async def claim(visit: Visit) -> Response:
-    """Claim a match: record who takes care of it."""
+    """Store a claim on a match: who takes care of it."""
     given = await visit.form()
     name, note = given.get("name", "").strip(), given.get("note", "").strip()
     await visit.deps.claims.claim(visit.principal, visit.call.params[0], name=name, note=note)
@@ -100,13 +99,13 @@ async def claim(visit: Visit) -> Response:
 
 
 async def release_claim(visit: Visit) -> Response:
-    """End the claim on a match."""
+    """Delete the claim on a match."""
     await visit.deps.claims.release(visit.principal, visit.call.params[0])
     return await _back(visit, await visit.form(), "claim-released")
 
 
 async def broadcast_of(visit: Visit, name: str) -> Broadcast:
-    """Return the broadcast of a wall by its name in streams; NotFoundError for an unknown name."""
+    """Return the broadcast of the wall with this name in streams; NotFoundError if the name is unknown."""
     kind, _, grouped_by = name.partition("/")
     if kind not in NAMES or (grouped_by and label_name_fault(grouped_by)):
         raise NotFoundError("There is no such page.")
@@ -127,8 +126,8 @@ def _time(text: str, field: str) -> int:
 
 
 async def _back(visit: Visit, given: Mapping[str, str], notice: str, number: int = 0) -> Response:
-    """Redirect to the wall with the parameters in the field `back`. The wall already shows the change."""
+    """Redirect to the wall with the parameters that the field `back` contains. The wall already shows the change."""
     before = {name: value for name, value in parse_qsl(given.get("back", "").removeprefix("?")) if name in FILTERS}
-    with suppress(MatchpodError):  # the change is stored, and walls are updated within a second anyway
+    with suppress(MatchpodError):  # the change is stored, and walls show it within a second anyway
         await visit.deps.broadcasts.refresh(visit.principal.org_id, NAMES)
     return visit.done(f"{PATH}?{urlencode(before)}" if before else PATH, notice, number=number)

@@ -1,7 +1,7 @@
-"""Log in with a key or a link, and log out.
+"""Log users in with an API key or a link, and log them out.
 
-Opening a link changes nothing: chat programs open links to show a preview, which would use it up. A form on the page
-that it opens begins the session.
+A GET request for a link changes nothing, because chat programs open links to show a preview, which would use up the
+link. It shows a page with a form, and submitting the form begins the session.
 """
 
 from __future__ import annotations
@@ -45,7 +45,7 @@ async def by_key(deps: ConsoleDeps, call: Call) -> Response:
 
 
 async def link(deps: ConsoleDeps, call: Call) -> Response:
-    """Show the form that begins a session with the link; the form looks the same for every link, valid or not."""
+    """Show the form that begins a session with the link. The page is the same for valid and invalid links."""
     return page("login_link.html", path=call.scope["path"])
 
 
@@ -67,7 +67,7 @@ async def log_out(visit: Visit) -> Response:
 
 
 async def _begin(deps: ConsoleDeps, call: Call, session: NewSession, path: str) -> Response:
-    """Answer with the new cookie; the earlier session of this browser ends, so that no session is left unnoticed."""
+    """Return a redirect with the new session's cookie. End the earlier session of this browser, if there is one."""
     before = await deps.sessions.find(deps.origins.read_cookie(call))
     if before is not None:
         await deps.sessions.log_out(before)
@@ -79,7 +79,7 @@ def _too_often(error: RateLimitError, path: str) -> Response:
 
 
 def _own_path(path: str) -> str:
-    """Return the path with its query if it is one of our pages, else the first page. Never redirect to other sites."""
+    """Return the path and its query if it is a page of the console, else the first page. Never return another site."""
     is_own = (path == HOME or path.startswith((f"{HOME}/", f"{HOME}?"))) and path.isascii() and path.isprintable()
     return path if is_own and "\\" not in path and not path.startswith(f"{HOME}/login") else HOME
 

@@ -1,4 +1,4 @@
-"""Show a match, live or with its result, and execute the actions on its page."""
+"""Show a match, live or with its result, and handle the forms on its page."""
 
 from __future__ import annotations
 
@@ -48,17 +48,17 @@ from matchpod.web.http.responses import PartedResponse, Response
 from matchpod.web.query_strings import query_of
 
 KIND: Final = "match"
-"""The first part of the name of a match in streams; the second is the id of its server."""
+"""First part of a match's name in streams; the second part is the id of its server."""
 
 _Rejected = tuple[Mapping[str, str], InvalidParamsError]
-"""The values entered in the form of a ruling, and why they were rejected."""
+"""The values that were entered in the form of a ruling, and the error with which the ruling was rejected."""
 _NotAccepted = tuple[Mapping[str, str], Rejection]
-"""The values entered in the form of an action, and why they were not accepted."""
+"""The values that were entered in the form of an action, and why the action was not accepted."""
 _NUMBER: Final = re.compile(r"[0-9]{1,3}")
 
 
 async def act(visit: Visit) -> Response:
-    """Execute the action of a button on the page."""
+    """Execute the action whose button was clicked on the page."""
     server_id, name = visit.call.params
     action = next((known for known in ACTIONS if known.name == name), None)
     match = await visit.deps.details.get(visit.principal, server_id)
@@ -67,7 +67,7 @@ async def act(visit: Visit) -> Response:
     if fault := visit.fault(action.who):
         raise ForbiddenError(fault)
     if not action.is_allowed(match):
-        raise ServerNotRunningError("The match has moved on, and this can no longer be done. Load its page again.")
+        raise ServerNotRunningError("The match has changed, so this is no longer possible. Load its page again.")
     revealed = await action.perform(visit, match)
     if isinstance(revealed, Revealed):
         await _refresh(visit, server_id)
@@ -77,7 +77,7 @@ async def act(visit: Visit) -> Response:
 
 
 async def rule(visit: Visit) -> Response:
-    """Rule on a match that has ended; show the page of the match with the faults if the ruling is rejected."""
+    """Rule on an ended match. If the ruling is rejected, show the page again, with the faults in the form."""
     server_id, given = visit.call.params[0], read_given(await visit.form())
     body = msgspec.json.encode({name: text for name, text in given.items() if text})
     try:
@@ -88,7 +88,7 @@ async def rule(visit: Visit) -> Response:
 
 
 async def request_action(visit: Visit) -> Response:
-    """Request an action on a running match; if it is not accepted, show the page of the match with the form again."""
+    """Request an action on a running match. If it is not accepted, show the page again, with the error in the form."""
     form = await visit.form()
     server_id, given = visit.call.params[0], read_action(form)
     body = msgspec.json.encode(read_body(given))
@@ -102,7 +102,7 @@ async def request_action(visit: Visit) -> Response:
 
 
 async def create_again(visit: Visit) -> Response:
-    """Create the match once more; if that is not accepted, show the page of the match with the form again."""
+    """Create the same match again. If that is rejected, show the page again, with the error in the form."""
     given, match = await visit.form(), await visit.deps.details.get(visit.principal, visit.call.params[0])
     if not match.has_ended:
         raise MatchNotEndedError("The match has not ended.")
@@ -121,13 +121,13 @@ async def create_again(visit: Visit) -> Response:
 
 
 async def result(visit: Visit) -> Response:
-    """Return the result as JSON, as in the callback."""
+    """Return the result of a match as JSON, with the same content as in the callback."""
     found = await visit.deps.services.records.result(visit.principal, visit.call.params[0])
     return Response(found, headers=(*HEADERS, NOT_STORED))
 
 
 async def demo(visit: Visit) -> Response | PartedResponse:
-    """Return a demo file of a map, or a redirect to it."""
+    """Return a demo file of a map, or a redirect to the URL of its download."""
     number = read_demo_query(query_of(visit.call))
     services = visit.deps.services
     file = await services.demos.download(visit.principal, visit.call.params[0], number)
@@ -140,12 +140,12 @@ async def log(visit: Visit) -> PartedResponse:
 
 
 async def _refresh(visit: Visit, server_id: str) -> None:
-    with suppress(MatchpodError):  # the change is stored, and the page is updated within a second anyway
+    with suppress(MatchpodError):  # the change is stored, and the page shows it within a second anyway
         await (await broadcast_of(visit, server_id)).refresh()
 
 
 async def _done(visit: Visit, server_id: str, notice: str, *, place: str = "", number: int = 0) -> Response:
-    """Redirect to the page, or to an element of it."""
+    """Redirect to the match's page, or to the element of it with the id `place`."""
     await _refresh(visit, server_id)
     path = f"/console/matches/{server_id}"
     if not place:
@@ -201,26 +201,26 @@ def _chosen_map(match: MatchDetail, query: Mapping[str, str]) -> MatchMap | None
 
 
 async def _rulings(visit: Visit, match: MatchDetail) -> Sequence[MadeRuling]:
-    """Return all rulings on the match, if the user may rule on matches."""
+    """Return all rulings on an ended match; none if the user may not act on matches."""
     if not (match.has_ended and visit.may(Who.REFEREE)):
         return ()
     return await visit.deps.details.rulings(visit.principal, match.server_id)
 
 
 async def _failure(visit: Visit, match: MatchDetail) -> FailureDetail | None:
-    """Return the error of a failed server, if the user may read its log."""
+    """Return the error of a failed server; None if the server did not fail, or the user may not read its log."""
     if match.status is not ServerStatus.FAILED or not visit.may(Who.MANAGER):
         return None
     return await visit.deps.details.failure(visit.principal, match.server_id)
 
 
 def _number(text: str) -> int:
-    """Return the number in a query parameter; 0 if it is not a number."""
+    """Return the number that a query parameter contains; 0 if it is not a number."""
     return int(text) if _NUMBER.fullmatch(text) else 0
 
 
 async def _result(visit: Visit, view: MatchScreen, chosen: MatchMap | None) -> MatchResult | None:
-    """Return the result of a match that has ended, or of an earlier map that the user chose; else None."""
+    """Return the result of an ended match, or of an earlier map that the user chose in a live match; else None."""
     match = view.match
     if match.has_ended:
         return await result_of(visit, match, view.map_number if chosen is None else chosen.map_number)
@@ -230,13 +230,13 @@ async def _result(visit: Visit, view: MatchScreen, chosen: MatchMap | None) -> M
 
 
 def _prefilled(view: MatchScreen, query: Mapping[str, str]) -> ActionForm | None:
-    """Return the form that a link in the table of players opens; scripts open the form without a new page."""
+    """Return the form that a link in the table of players opens. Where scripts run, they open it without a new page."""
     found = next((form for form in view.action_forms() if form.type == query.get("act") in OF_A_ROW), None)
     return None if found is None else prefilled(found, query.get("player", ""), query.get("as", ""))
 
 
 def _again(view: MatchScreen, given: Mapping[str, str], error: Rejection) -> ActionForm:
-    """Return the form of an action that was not accepted, with the submitted values."""
+    """Return the form of an action that was not accepted, with the values that were submitted."""
     form = next(form for form in view.action_forms() if form.type == given["type"])
     return with_action_faults(form, given, error)
 
@@ -245,15 +245,15 @@ async def _viewed(visit: Visit) -> tuple[Broadcast, MatchScreen]:
     broadcast = await broadcast_of(visit, visit.call.params[0])
     view = broadcast.subject
     if not isinstance(view, MatchScreen):
-        raise TypeError(f"{type(view).__name__} is no view of a match")
+        raise TypeError(f"{type(view).__name__} is not a MatchScreen")
     return broadcast, view
 
 
 async def broadcast_of(visit: Visit, server_id: str) -> Broadcast:
-    """Return the broadcast of a match; ForbiddenError or NotFoundError if the person may not see it."""
+    """Return the broadcast of a match; ForbiddenError or NotFoundError if the user may not see the match."""
     deps, principal = visit.deps, visit.principal
     services = match_services(deps)
-    # People with the same rights in the same organization see the same page.
+    # Users with the same rights in the same organization share one broadcast.
     owner = f"{principal.org_id} {principal.audience}"
     return await deps.broadcasts.find(
         f"{KIND}/{server_id}", owner, partial(MatchScreen, services, principal, server_id)

@@ -1,4 +1,4 @@
-"""List the matches of an organization with the filters of the API, also as CSV. Cancel or resend selected matches."""
+"""List the matches of an organization, also as CSV. Cancel the selected matches, or resend their callbacks."""
 
 from __future__ import annotations
 
@@ -33,11 +33,11 @@ LABELS: Final = {
     "dateFrom": "Created from",
     "dateTo": "to",
 }
-"""The filters that have a field on the page."""
+"""Labels of the filters that have a field on the page."""
 OTHERS: Final = ("status", "externalMatchId", "label")
-"""Filters that only links set. They have no field on the page."""
+"""Filters that are set only by links, and have no field on the page."""
 SELECTED: Final = "selected-"
-"""Prefix of the name of a field; the id of a server follows."""
+"""Prefix of the name of a checkbox that selects a match. The id of the match's server follows."""
 MAX_FILTERS: Final = 20
 CSV: Final = b"text/csv; charset=utf-8"
 FILE: Final[tuple[Header, ...]] = ((b"content-disposition", b'attachment; filename="matches.csv"'),)
@@ -52,7 +52,7 @@ async def show_list(visit: Visit) -> Response:
 
 
 async def download_csv(visit: Visit) -> Response | PartedResponse:
-    """Return the matches of all pages as CSV; the page with its faults if a filter is wrong."""
+    """Return the matches on all pages of the list as CSV. If a filter is invalid, return the page with its faults."""
     filters = read_filters(visit.query(), read_match_list_query, LABELS)
     if filters.query is None:
         return _page(visit, filters, found=None, status=400)
@@ -67,7 +67,7 @@ async def cancel_selected(visit: Visit) -> Response:
     for server_id in selected:
         server = await matches.get(visit.principal, server_id)
         if server.status not in (ServerStatus.STOPPED, ServerStatus.FAILED):
-            with suppress(ServerNotRunningError):  # the match has ended meanwhile
+            with suppress(ServerNotRunningError):  # the match has just ended
                 await matches.cancel(visit.principal, server_id)
                 canceled += 1
     word = "selection-canceled" if canceled else "selection-not-canceled"
@@ -75,13 +75,13 @@ async def cancel_selected(visit: Visit) -> Response:
 
 
 async def redeliver_selected(visit: Visit) -> Response:
-    """Send the newest callback of each selected match again, unless it still waits."""
+    """Send the newest callback of each selected match again, except callbacks that wait for an attempt."""
     given, sent = await visit.form(), 0
     selected, callbacks = _selected(given), visit.deps.services.callbacks
     for server_id in selected:
         found = await callbacks.list(visit.principal, CallbacksQuery(server_id=server_id, page_size=1))
         if found.items and found.items[0].state is not CallbackState.WAITING:
-            with suppress(CallbackWaitingError):  # another person has sent the callback meanwhile
+            with suppress(CallbackWaitingError):  # another user has just sent it again
                 await callbacks.redeliver(visit.principal, found.items[0].id)
                 sent += 1
     word = "selection-redelivered" if sent else "selection-not-redelivered"
@@ -89,7 +89,7 @@ async def redeliver_selected(visit: Visit) -> Response:
 
 
 def _selected(given: Mapping[str, str]) -> Sequence[str]:
-    """Return the ids of the selected servers: each is the name of a field."""
+    """Return the ids of the selected servers, which the names of the form's fields contain."""
     ids = [name.removeprefix(SELECTED) for name in given if name.startswith(SELECTED)]
     if len(ids) > MAX_PAGE_SIZE or not all(map(read_server_id, ids)):
         raise InvalidParamsError(f"Select the matches of one page, at most {MAX_PAGE_SIZE}.")
@@ -97,13 +97,13 @@ def _selected(given: Mapping[str, str]) -> Sequence[str]:
 
 
 def _back(visit: Visit, given: Mapping[str, str], notice: str, *, number: int) -> Response:
-    """Redirect to the list with the same filters."""
+    """Redirect to the list, with the same filters as before."""
     query = urlencode(parse_qsl(given.get("back", ""))[:MAX_FILTERS])
     return visit.done(f"{PATH}?{query}" if query else PATH, notice, number=number)
 
 
 async def _csv_parts(visit: Visit, query: MatchListQuery) -> AsyncIterator[bytes]:
-    """Return the newest matches that the query selects, as if there were one page."""
+    """Yield the newest matches that the query selects as parts of one CSV file, without pages."""
     heading = csv_heading()
     now_ms = visit.deps.now_ms()
     before_ms = now_ms + 1 if query.before_ms is None else min(query.before_ms, now_ms + 1)
@@ -117,8 +117,8 @@ async def _csv_parts(visit: Visit, query: MatchListQuery) -> AsyncIterator[bytes
         heading, left = b"", left - len(rows)
         if len(items) < page_size:
             return
-        # Matches that begin or end meanwhile would move the others to other pages, so the next query begins at the time
-        # of the last match; matches of the same millisecond are read again.
+        # If matches begin or end between two queries, matches may move to another page. So each query begins at the
+        # creation time of the last match; matches with the same time are read again and skipped.
         last = read_date(items[-1].created_at)
         if last is None or last.before_ms == before_ms:
             number += 1

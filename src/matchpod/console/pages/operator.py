@@ -1,4 +1,4 @@
-"""Show operators the whole installation, its processes and organizations."""
+"""Show operators the state of the installation, its processes and its organizations."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ PATH = "/console/operator"
 
 
 async def overview(visit: Visit, *, name: str = "", fault: str = "", status: int = 200) -> Response:
-    """Show the state of the installation."""
+    """Show the page with the state of the installation."""
     return visit.page(
         "operator.html",
         status=status,
@@ -26,7 +26,7 @@ async def overview(visit: Visit, *, name: str = "", fault: str = "", status: int
 
 
 async def create_organization(visit: Visit) -> Response:
-    """Create an organization without keys."""
+    """Create an organization that has no API keys yet."""
     name = (await visit.form()).get("name", "")
     try:
         await visit.deps.keys.create_organization(name, actor=visit.user.session_id)

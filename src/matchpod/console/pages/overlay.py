@@ -1,4 +1,4 @@
-"""Serve the overlay of one match for OBS, which is opened with a token instead of a session."""
+"""Serve the overlay of a match for OBS. It is opened with a token in its URL, not with a session."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from matchpod.web.endpoint import Call, Credential, EventStream
 from matchpod.web.http.responses import Response
 
 NAME: Final = "overlay"
-"""The name of the overlay in its stream."""
+"""Name of the overlay in its stream of events."""
 
 
 async def show(deps: ConsoleDeps, call: Call) -> Response:
@@ -27,7 +27,7 @@ async def show(deps: ConsoleDeps, call: Call) -> Response:
 
 
 async def stream(deps: ConsoleDeps, call: Call) -> EventStream:
-    """Send changes of the overlay until its token is deleted."""
+    """Send changes of the overlay, as a stream that ends when its token is deleted."""
     overlay = await _find(deps, call)
     position = positions_of(call).get(NAME, "")
     frames = deps.broadcasts.view(f"overlay {overlay.server_id}", {await _broadcast(deps, overlay): position})
@@ -38,7 +38,7 @@ async def stream(deps: ConsoleDeps, call: Call) -> EventStream:
 async def _find(deps: ConsoleDeps, call: Call) -> Overlay:
     overlay = await deps.overlays.find(call.params[0])
     if overlay is None:
-        raise NotFoundError("This overlay does not exist, or its links were ended.")
+        raise NotFoundError("This overlay does not exist, or its link is no longer valid.")
     return overlay
 
 

@@ -1,4 +1,4 @@
-"""Show all regions, whether they accept matches, and how many servers are free; switch and check regions."""
+"""Show all regions, whether they accept matches, and how many servers are free. Switch and check regions."""
 
 from __future__ import annotations
 
@@ -13,13 +13,13 @@ from matchpod.web.http.responses import Header, Response
 PATH = "/console/regions"
 
 REFRESH: Final[Header] = (b"refresh", b"2")
-"""The header that makes browsers reload the page while a region is being checked; the value is in seconds."""
+"""Header that makes browsers reload the page every 2 s while a region is being checked."""
 
 
 async def table(visit: Visit) -> Response:
-    """Show all regions, with the last 24 hours of the organization; for operators of all organizations.
+    """Show all regions, with statistics of the last 24 hours: of the user's organization, or for operators of all.
 
-    Without the right to read matches, only the regions are shown.
+    Users who may not read matches see the regions without the statistics.
     """
     user = visit.user
     may_read = user.principal is None or Scope.SERVERS_READ in user.principal.scopes
@@ -38,17 +38,17 @@ async def table(visit: Visit) -> Response:
 
 
 async def switch_on(visit: Visit) -> Response:
-    """Accept new matches in a region."""
+    """Switch a region on, so that it accepts new matches."""
     return await _switch(visit, is_active=True)
 
 
 async def switch_off(visit: Visit) -> Response:
-    """Accept no new matches in a region."""
+    """Switch a region off, so that it accepts no new matches."""
     return await _switch(visit, is_active=False)
 
 
 async def check(visit: Visit) -> Response:
-    """Let the service check the servers of a region. In a cluster, the check allocates a waiting pod."""
+    """Request that the service checks the servers of a region. In a cluster, the check allocates a waiting pod."""
     code, services = visit.call.params[0], visit.deps.services
     region = services.regions.get(code)
     may_allocate = region is not None and region.fleet.slots is None

@@ -1,7 +1,7 @@
-"""Create many matches from a pasted sheet. If any row is invalid, no match is created.
+"""Create many matches from a pasted sheet. If any row is invalid, create no match.
 
-If the sheet is submitted again, existing matches are not created again: each row has its own idempotency key, derived
-from the form and the values of the row.
+Submitting the sheet again does not create the same matches twice: each row has an idempotency key, derived from the
+form and the values of the row.
 """
 
 from __future__ import annotations
@@ -24,21 +24,21 @@ PATH = "/console/create/sheet"
 
 
 class CheckedRow(msgspec.Struct, frozen=True, kw_only=True):
-    """A row as shown on the page: the match that it would create, and its faults."""
+    """A row as shown on the page, with the match that it would create, and its faults."""
 
     number: int
     external_id: str
     teams: tuple[tuple[str, int], ...]
-    """The name of each team, and how many players it lists."""
+    """Pairs of team name and number of players."""
     maps: str
     region: str
     faults: Sequence[str]
     server_id: str = ""
-    """The server id of the created match; empty if no match was created."""
+    """Server id of the match that was created for the row; empty if there is none."""
 
 
 async def form(visit: Visit) -> Response:
-    """Show the empty sheet."""
+    """Show the page with an empty sheet."""
     regions = await open_regions(visit)
     values = match_form.default_values(
         region=regions[0].view.code if regions else "", is_sandbox=False, external_id="", callback_url=""
@@ -47,7 +47,7 @@ async def form(visit: Visit) -> Response:
 
 
 async def check(visit: Visit) -> Response:
-    """Show the matches that the sheet would create, and its faults, without creating matches."""
+    """Show the matches that the sheet would create, and its faults. No match is created."""
     given = await visit.form()
     common, text = _common(given), given.get("sheet", "")
     sheet, rows = await _checked(visit, text, common)
@@ -55,7 +55,7 @@ async def check(visit: Visit) -> Response:
 
 
 async def create(visit: Visit) -> Response:
-    """Create the matches of the sheet if no row is invalid. Created matches remain if a limit is reached."""
+    """Create the matches of the sheet, unless a row is invalid. If a limit is reached, those already created remain."""
     given = await visit.form()
     common, text, once = _common(given), given.get("sheet", ""), given.get("once") or _new_once()
     sheet, rows = await _checked(visit, text, common)
@@ -108,7 +108,7 @@ def _body(row: SheetRow) -> bytes:
 
 
 def _common(given: Mapping[str, str]) -> dict[str, str]:
-    """Return the values of the form for all rows."""
+    """Return the values of those fields that apply to all rows."""
     sent = {name: given[name] for name in match_sheet.COMMON_FIELDS if name in given}
     return match_form.given_values(sent)
 
@@ -148,5 +148,5 @@ async def _page(
 
 
 def _new_once() -> str:
-    """Return the prefix of the idempotency keys of one form."""
+    """Return a prefix for the idempotency keys of one form."""
     return f"console-{secrets.token_urlsafe(16)}"

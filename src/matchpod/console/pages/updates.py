@@ -1,4 +1,4 @@
-"""Send a browser the changes of all its open pages in one stream."""
+"""Send the changes of all open pages of a browser in one stream."""
 
 from __future__ import annotations
 
@@ -15,18 +15,19 @@ from matchpod.web.endpoint import Call, Credential, EventStream
 from matchpod.web.query_strings import query_of
 
 PAGES: Final = "pages"
-"""The parameter with the pages of a stream: `wall:POSITION,match/SERVER_ID:POSITION`, each once."""
+"""Query parameter with the pages of a stream and their positions, as in `wall:POSITION,match/SERVER_ID:POSITION`. A
+page is listed only once."""
 SESSION: Final = "session"
-"""The parameter that identifies the session in which the pages were loaded."""
+"""Query parameter with the id of the session in which the pages were loaded."""
 MAX_PAGES: Final = 40
 
 _PAGE: Final = re.compile(r"([a-z]+(?:/[A-Za-z0-9_.-]{1,64})?):([0-9a-f.]{0,32})")
 
 
 async def follow(visit: Visit) -> EventStream:
-    """Send the changes of a browser's pages. The stream ends with the session.
+    """Send the changes of a browser's pages in a stream that ends with the session.
 
-    UnauthorizedError if the pages were loaded in another session: these pages may show another organization.
+    UnauthorizedError if the pages were loaded in another session, because they may show another organization.
     """
     if visit.query().get(SESSION, visit.user.session_id) != visit.user.session_id:
         raise UnauthorizedError("These pages belong to a session that has ended.")
@@ -46,7 +47,7 @@ async def follow(visit: Visit) -> EventStream:
 
 
 def positions_of(call: Call) -> dict[str, str]:
-    """Return the names of the pages, each with the position after which changes are sent; "" to send all fragments."""
+    """Return, by page name, the position after which changes are sent; if it is empty, all fragments are sent."""
     listed = [page for page in dict(query_of(call)).get(PAGES, "").split(",") if page]
     if len(listed) > MAX_PAGES:
         raise InvalidParamsError(f"{PAGES} has {len(listed)} pages. A stream has at most {MAX_PAGES}.")
@@ -57,7 +58,7 @@ def positions_of(call: Call) -> dict[str, str]:
 
 
 async def _broadcast(visit: Visit, name: str) -> Broadcast:
-    """Return the broadcast of a page. ForbiddenError as for the page; NotFoundError for an unknown page."""
+    """Return the broadcast of a page. ForbiddenError if users may not see it; NotFoundError for unknown pages."""
     if Scope.SERVERS_READ not in visit.principal.scopes:
         raise ForbiddenError(READER_ONLY)
     kind, _, shown = name.partition("/")
@@ -65,6 +66,6 @@ async def _broadcast(visit: Visit, name: str) -> Broadcast:
         try:
             return await match.broadcast_of(visit, shown)
         except ForbiddenError as exc:
-            # a page of another organization does not stop the stream of the other pages
+            # a single page of another organization must not stop the whole stream
             raise NotFoundError(str(exc)) from exc
     return await live.broadcast_of(visit, name)

@@ -1,6 +1,6 @@
-"""List, create, change, test and delete webhooks, and send deliveries again.
+"""List, create, change, test and delete webhooks, and send their deliveries again.
 
-The secret of a webhook is in one response only, which browsers do not store.
+The secret of a webhook is contained in one response only, which browsers do not store.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ from matchpod.web.http.responses import Response
 
 PATH: Final = "/console/webhooks"
 EVENT: Final = "event-"
-"""Prefix of the checkbox name of an event type."""
+"""Prefix of the name of a checkbox that selects an event type."""
 FIELDS: Final = {"url": "URL", "events": "Events", "since": "Created since"}
 WHICH: Final = (ALL_EVENTS, *(event.value for event in WebhookEvent))
 
@@ -31,7 +31,7 @@ WHICH: Final = (ALL_EVENTS, *(event.value for event in WebhookEvent))
 async def show_list(
     visit: Visit, *, given: Mapping[str, str] | None = None, fault: MatchpodError | None = None
 ) -> Response:
-    """Show all webhooks, and the form that creates one."""
+    """Show all webhooks, and the form that creates a webhook."""
     found = await visit.deps.services.webhooks.list(visit.principal)
     wrong, text = _words(fault)
     return visit.page(
@@ -49,7 +49,7 @@ async def show_list(
 
 
 async def create(visit: Visit) -> Response:
-    """Create a webhook and show its secret, once."""
+    """Create a webhook, and show its secret once."""
     given = await visit.form()
     body = {"url": given.get("url", "").strip(), "events": _events(given), "format": given.get("format") or None}
     try:
@@ -60,7 +60,7 @@ async def create(visit: Visit) -> Response:
 
 
 async def show(visit: Visit, *, given: Mapping[str, str] | None = None, fault: MatchpodError | None = None) -> Response:
-    """Show a webhook with its deliveries."""
+    """Show a webhook and its deliveries."""
     webhook_id = visit.call.params[0]
     one = await visit.deps.services.webhooks.get(visit.principal, webhook_id)
     filters: Filters[DeliveriesQuery] = read_filters(visit.query(), read_deliveries_query, {})
@@ -86,7 +86,7 @@ async def show(visit: Visit, *, given: Mapping[str, str] | None = None, fault: M
 
 
 async def change(visit: Visit) -> Response:
-    """Change the URL and the events of a webhook."""
+    """Change the URL or the event types of a webhook."""
     given, webhook_id = await visit.form(), visit.call.params[0]
     url = given.get("url", "").strip()
     body = {"events": _events(given)} | ({"url": url} if url else {})
@@ -106,7 +106,7 @@ async def switch_off(visit: Visit) -> Response:
 
 
 async def test(visit: Visit) -> Response:
-    """Send a test event, and show its delivery."""
+    """Send a test event to a webhook, and show its delivery."""
     try:
         sent = await visit.deps.services.webhooks.test(visit.principal, visit.call.params[0])
     except RateLimitError as exc:
@@ -115,7 +115,7 @@ async def test(visit: Visit) -> Response:
 
 
 async def rotate(visit: Visit) -> Response:
-    """Replace the secret, and show the new secret, once."""
+    """Replace the secret of a webhook, and show the new secret once."""
     rotated = await visit.deps.services.webhooks.rotate_secret(visit.principal, visit.call.params[0])
     return _secret(visit, "The secret was replaced", rotated.id, rotated.secret)
 
@@ -126,7 +126,7 @@ async def delete(visit: Visit) -> Response:
 
 
 async def redeliver_given_up(visit: Visit) -> Response:
-    """Send all deliveries again that were given up since a time."""
+    """Send all deliveries of a webhook again that were given up and created since a time."""
     webhook_id, since = visit.call.params[0], storable((await visit.form()).get("since", "").strip())
     try:
         body = _json({"since": since})
@@ -137,7 +137,7 @@ async def redeliver_given_up(visit: Visit) -> Response:
 
 
 async def show_delivery(visit: Visit, fault: MatchpodError | None = None) -> Response:
-    """Show a delivery with its attempts and its body."""
+    """Show a delivery, with its attempts and its body."""
     webhook_id, delivery_id = visit.call.params
     found = await visit.deps.services.webhooks.delivery(visit.principal, webhook_id, delivery_id)
     return visit.page(
@@ -178,7 +178,7 @@ def _secret(visit: Visit, title: str, webhook_id: str, secret: str) -> Response:
 
 
 def _words(fault: MatchpodError | None) -> tuple[str, str]:
-    """Return the field of a fault (empty if none), and the fault in words."""
+    """Return the name of the field with the fault (empty if there is none), and the fault in words."""
     faults = fault.faults if isinstance(fault, InvalidParamsError) else ()
     if not faults:
         return "", str(fault or "")

@@ -7,7 +7,8 @@ import msgspec
 from cs2_protocol.game import PlayerId, Team
 
 MAX_DETECTIONS = 500
-"""Maximum number of detections stored per match, more than can be reviewed. Limits results if a detector misbehaves."""
+"""Maximum number of detections stored per match: more than can be reviewed. It keeps results small if a detector
+misbehaves."""
 
 
 class Detection(msgspec.Struct, frozen=True, kw_only=True):

@@ -26,10 +26,12 @@ DETECTORS: Final[tuple[type[Detector], ...]] = get_args(Detector)
 """All detector classes. Each has `of(match_type)`, `observe(kill)` and `new_map()`; an instance tracks one player."""
 
 MAX_PLAYERS = 1024
-"""Maximum number of players observed per match. Far fewer join a server with 64 slots, but ids may be forged."""
+"""Maximum number of players observed per match. Far fewer join a server with 64 slots, but a log can contain forged
+ids."""
 
 GAMEPLAY_CVARS = ("mp_damage_", "weapon_accuracy_", "weapon_air_spread_", "sv_flashed_amount_for_blind_kill")
-"""Prefixes of cvars that affect headshots or blind kills. The thresholds do not apply in a match that sets them."""
+"""Prefixes of console variables that affect headshots or blind kills. Detectors are off in a match that sets one of
+them, because their thresholds do not apply."""
 
 
 class Detectors(msgspec.Struct):

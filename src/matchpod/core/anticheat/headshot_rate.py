@@ -28,22 +28,24 @@ BASE_PERCENT = 70
 """Assumed headshot percentage of the best honest player."""
 
 DEATHMATCH_BASE_PERCENT = 80
-"""Assumed percentage in deathmatch. Players practise headshots there, and a miss does not cost a round."""
+"""Assumed headshot percentage of the best honest player in deathmatch, where players practise headshots and a miss does
+not cost a round."""
 
 MAX_CHANCE = 1 / 2000
-"""A rate is reported if the probability that the best honest player reaches it is below this limit."""
+"""Threshold: a headshot rate is reported if the best honest player would reach it with a lower probability."""
 
 GROWTH = 10
 """Factor by which the probability must drop for another report on a later map."""
 
 MIN_KILLS = 22
-"""Minimum number of kills for a report. Fewer can never be enough, because 0.70 ** 21 is above MAX_CHANCE."""
+"""Minimum number of kills for a report. Even with headshots only, 21 kills are not enough: 0.70 ** 21 is above
+MAX_CHANCE."""
 
 _SMALLEST_CHANCE = 1e-9
 
 
 class HeadshotRate(msgspec.Struct, tag=True):
-    """The aimed kills of one player in a match; `is_told` is set if the rate was reported on this map."""
+    """The aimed kills of one player in a match. `is_told` is True if the rate was reported on this map."""
 
     base_percent: int = BASE_PERCENT
     kills: int = 0
@@ -85,7 +87,7 @@ class HeadshotRate(msgspec.Struct, tag=True):
 
 def chance_of(headshots: int, kills: int, base_percent: int) -> float:
     """Return the probability of at least this many headshots for a player with the base rate."""
-    # Integers until the final division: float terms overflow at about 1,000 kills.
+    # Compute with integers until the final division: float terms overflow at about 1,000 kills.
     ways: int = sum(
         math.comb(kills, hit) * base_percent**hit * (100 - base_percent) ** (kills - hit)
         for hit in range(headshots, kills + 1)

@@ -21,10 +21,11 @@ from matchpod.core.model import MatchType
 KIND = "RageBot"
 
 WINDOW_MS = 1000
-"""Maximum time between the first and last kill of a burst, exclusive."""
+"""Length of the window in ms. The first and the last kill of a burst are less than this time apart."""
 
 MIN_DISTANCE = 500
-"""Minimum distance of a headshot in game units (12.7 m). A real log has three honest closer headshots in a second."""
+"""Minimum distance of a headshot in game units (12.7 m). In a real log, an honest player had three closer headshots
+within a second."""
 
 BOLT_ACTION = frozenset({"awp", "ssg08"})
 """Rifles with cycle times of 1.46 s and 1.25 s; switching to another such rifle takes a second or more."""
@@ -37,10 +38,11 @@ SPRAYED = (AIMED | SNIPERS) - SINGLE_SHOT
 
 SINGLE_SHOT_HEADSHOTS = 3
 SPRAYED_HEADSHOTS = 4
-"""Minimum number of headshots in a burst. In a real log, honest rifles had 4 within 3 s, and two pairs within 1 s."""
+"""Minimum number of headshots in a burst: with single-shot guns only, and with any automatic gun. In a real log, honest
+rifle players had 4 headshots within 3 s, and twice 2 within 1 s."""
 
 MIN_BURSTS = 2
-"""Minimum number of bursts for the first report, and since the previous report for each further report."""
+"""Minimum number of bursts before the first report, and of further bursts before each further report."""
 
 
 class Headshot(msgspec.Struct, frozen=True, gc=False):
@@ -51,7 +53,7 @@ class Headshot(msgspec.Struct, frozen=True, gc=False):
 
 
 class KillBursts(msgspec.Struct, tag=True):
-    """The bursts of one player. `recent`: the last headshot on each victim; `told_bursts`: the number last reported."""
+    """Bursts of one player. `recent` has the last headshot on each victim, `told_bursts` the number last reported."""
 
     recent: dict[PlayerId, Headshot] = {}
     bolt_at_ms: int | None = None

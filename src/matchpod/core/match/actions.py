@@ -1,8 +1,8 @@
 """Define the actions that a person can take on an open match: their fields, their states and when each is possible.
 
-`ACTIONS` has one rule per type. Validation, the list of possible actions, the command line, the buttons of the console
-and the page in the docs are built from it. `match_actions` has the changes that an action makes, and how it is
-confirmed.
+`ACTIONS` has one rule per action type. Request validation, the list of possible actions, the command line, the buttons
+of the console and the page in the docs are built from these rules. `match_actions` tracks the state of each action, and
+`match` makes the changes.
 """
 
 from __future__ import annotations
@@ -17,17 +17,19 @@ from matchpod.core.match.phases import MatchPhase
 from matchpod.core.match.roster import RosterRole
 
 CONFIRM_MS: Final = 60_000
-"""Timeout for the server's confirmation of an action. Not scaled by `at_speed`: the plugin may reject for seconds."""
+"""Timeout in ms for the server's confirmation of an action. It is not shortened in accelerated matches, because the
+plugin may reject a command for several seconds before it accepts a retry."""
 
 MAX_ROUND_MS: Final = 600_000
-"""Timeout of a pause that takes effect only after the current round."""
+"""Timeout in ms for a pause that is requested during a round. It takes effect only after the round."""
 
 MIN_SAID_BYTES: Final = 24
-"""Minimum size of a text, padded with spaces. Its command is then longer than any console query, so that the size of a
-logged command identifies it."""
+"""Minimum size of a chat text in bytes; shorter texts are padded with spaces. The `say` command is then longer than any
+console query, so that it can be recognized by its size where the log hides its text."""
 
 MAX_ACTIONS: Final = 500
-"""Maximum number of actions per match: more than any admin needs, and few enough to store."""
+"""Maximum number of actions per match: more than an admin needs, and few enough to be kept in the state of the
+match."""
 
 
 class ActionType(StrEnum):
@@ -60,17 +62,17 @@ class ActionState(StrEnum):
 
     @property
     def is_final(self) -> bool:
-        """True if the state is final."""
+        """True if the action is done or has failed, so that its state no longer changes."""
         return self in (ActionState.DONE, ActionState.FAILED)
 
     @property
     def rank(self) -> int:
-        """The position of the state: an action never returns to a lower rank."""
+        """The position of the state in the order above. An action never returns to a state of lower rank."""
         return list(ActionState).index(self)
 
 
 class ActionRequest(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True, rename="camel"):
-    """A requested action; only the fields of its type are set. `by` is the person at the caller's platform."""
+    """A requested action, with only the fields of its type set. `by` is the requester on the caller's platform."""
 
     id: str
     type: ActionType
@@ -87,18 +89,18 @@ class ActionRequest(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=Tru
 
     @property
     def said(self) -> str:
-        """The text as it is sent to the console."""
+        """The chat text as it is sent to the console, padded to MIN_SAID_BYTES."""
         text = self.text or ""
         return text + " " * (MIN_SAID_BYTES - len(text.encode()))
 
     def fields(self) -> dict[str, str | int]:
-        """Return the fields that are set for this type, by their names in the API."""
+        """Return the type-specific fields that are set, by their names in the API."""
         given: dict[str, str | int] = msgspec.to_builtins(self)
         return {name: value for name, value in given.items() if name not in ("id", "type", "reason", "by")}
 
     @property
     def moves(self) -> tuple[PlayerId | None, PlayerId | None]:
-        """The person who leaves the roster and the person who joins it."""
+        """The person whom the action takes off the roster and the person whom it adds; each may be None."""
         match self.type:
             case ActionType.ADD_PLAYER:
                 return None, self.steam_id
@@ -109,25 +111,26 @@ class ActionRequest(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=Tru
 
 
 class ActionRecord(msgspec.Struct, kw_only=True):
-    """An action of a match and its state. Its times are on the clock of the match's timeouts."""
+    """An action of a match and its state. Its times are on the clock of the timeouts (`MatchReader.match_ms`)."""
 
     action: ActionRequest
     requested_ms: int
     until_ms: int
-    """Deadline for the confirmation. The action fails after it."""
+    """Deadline for the server's confirmation. An action that is not confirmed by this time fails."""
     state: ActionState = ActionState.REQUESTED
     detail: str | None = None
-    """Why the action failed, or what happens until it is done."""
+    """Why the action failed or, while it is open, what it waits for."""
     role_before: RosterRole | None = None
-    """The role of the person whom the action removes from the roster."""
+    """The previous role of the person whom the action removes from the roster. It is restored if the action fails."""
     refusal: str | None = None
-    """Why the server last rejected the action. The commands are sent again until the action fails."""
+    """The server's latest reason for rejecting the action. The commands are retried until they are accepted or the
+    action fails."""
     is_answered: bool = False
-    """True once the server has accepted the action. Some actions need more than that to be done."""
+    """True once the server has accepted the commands. For some actions, more has to happen before they are done."""
 
 
 class ActionChange(msgspec.Struct, frozen=True):
-    """A new state of an action; the newest change has its current state."""
+    """A change of the state or the detail of an action. The newest change of an action has its current state."""
 
     action_id: str
     state: ActionState
@@ -139,7 +142,7 @@ class ActionChange(msgspec.Struct, frozen=True):
 
 
 class ServerVerdict(StrEnum):
-    """The meaning of a server's answer to an action."""
+    """How the server answered the commands of an action."""
 
     ACCEPTED = "accepted"
     LATER = "later"
@@ -148,7 +151,7 @@ class ServerVerdict(StrEnum):
 
 
 class ActionAnswer(msgspec.Struct, frozen=True, kw_only=True):
-    """The server's answer to an action; `detail` is its text if it rejected the action."""
+    """The server's answer to the commands of an action. If they were rejected, `detail` is the text of the answer."""
 
     action_id: str
     verdict: ServerVerdict
@@ -156,7 +159,7 @@ class ActionAnswer(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class Obstacle(msgspec.Struct, frozen=True, kw_only=True):
-    """Why an action is not possible now, in a sentence. `retry_after_s` is set if the action will soon be possible."""
+    """Why an action is not possible now, as a sentence. `retry_after_s` is set if it will probably be possible soon."""
 
     text: str
     retry_after_s: int | None = None
@@ -172,36 +175,36 @@ class RestorePoint(msgspec.Struct, frozen=True, kw_only=True, rename="camel"):
 
     @property
     def text(self) -> str:
-        """The score and the round, for people."""
+        """The score and the round as a text for display, such as "3:2, round 6 begins"."""
         return f"{self.team1}:{self.team2}, round {self.round} begins"
 
 
 class ActionField(msgspec.Struct, frozen=True, kw_only=True):
-    """A field of an action, by its name in the API; `text` describes it."""
+    """A field of an action type: its name in the API and its description (`text`)."""
 
     name: str
     text: str
     is_of_match: bool = False
-    """True if the field is a person who is already in the match. Forms offer these people as choices."""
+    """True if the field identifies a person who is already in the match. Forms offer these people as choices."""
 
 
 class ActionRule(msgspec.Struct, frozen=True, kw_only=True):
-    """The rule of an action type: its effect, its requirements, and its condition for being done."""
+    """The rule of an action type: its texts, its fields, the match phases that allow it, and what else it requires."""
 
     type: ActionType
     label: str
-    """The label of its button."""
+    """The text of its button in the console."""
     text: str
     """One sentence that says what the action does."""
     done: str
-    """When the action is done, as the end of a sentence."""
+    """The condition under which the action is done, as a clause at the end of a sentence."""
     phases: tuple[MatchPhase, ...]
     fields: tuple[ActionField, ...] = ()
     needs_plugin: bool = False
     needs_teams: bool = False
     needs_roster: bool = False
     is_single: bool = False
-    """True if a second action of this type has to wait until the first has ended."""
+    """True if at most one action of this type can be open at a time."""
 
 
 _WARMUP, _STARTING, _LIVE, _BETWEEN, _ = MatchPhase
@@ -316,9 +319,9 @@ ACTIONS: Final[dict[ActionType, ActionRule]] = {
         ),
     )
 }
-"""The rule of each action."""
+"""The rule of each action type."""
 
 
 def label_of(action: str) -> str:
-    """Return the label of an action, or its name in the API if this version does not know the action."""
+    """Return the button text of an action type, or its name in the API if this version does not know the type."""
     return ACTIONS[ActionType(action)].label if action in set(ActionType) else action

@@ -1,4 +1,4 @@
-"""Determine the alarms of a match: which alarms are set, and when each is due. `match` defines their effects."""
+"""Determine which alarms of a match are set, and when each is due. `match` defines what happens when an alarm fires."""
 
 from __future__ import annotations
 
@@ -10,12 +10,14 @@ from matchpod.core.match.state import MatchState
 from matchpod.core.match.timers import to_ms
 
 SERIES_END_GRACE_MS = 20_000
-"""Time for missing log lines and reports to arrive after a series is reported over, or won with unknown maps.
-Not scaled by `at_speed`: network delay does not depend on the game's speed."""
+"""Grace period in ms in which missing log lines and plugin reports may still arrive. It begins when the plugin reports
+the end of the series, or when the series is over but a map has an unknown winner. Not shortened in accelerated games,
+because network delays stay the same."""
 
 
 START_FACTOR = 2
-"""Factor of the time to join: how long players who start play themselves may warm up once all of them are there."""
+"""Multiplier of the time to join: how long a match without automatic start waits for its players to start play once all
+of them have entered."""
 
 
 class Alarm(StrEnum):
@@ -34,7 +36,7 @@ class Alarm(StrEnum):
 
 
 class MatchAlarms(MatchState, kw_only=True):
-    """The state of a match, with the alarms that follow from it."""
+    """The state of a match, extended by the alarms that follow from it."""
 
     def _ready_at_ms(self) -> int | None:
         if not self.settings.auto_start or not self._is_before_a_map():
@@ -48,9 +50,9 @@ class MatchAlarms(MatchState, kw_only=True):
         return self.phase in (MatchPhase.WARMUP, MatchPhase.BETWEEN_MAPS) and not self._are_all_maps_over()
 
     def _awaits_start(self) -> bool:
-        """True if the players or an action must start play, and all players are there.
+        """True if automatic start is off, all players have entered, and the next map waits to be started.
 
-        Without a roster, one player is enough.
+        Without a roster, one connected player is enough.
         """
         presence = self.presence
         if self.settings.auto_start or presence.is_map_over or not self._is_before_a_map():
@@ -60,7 +62,7 @@ class MatchAlarms(MatchState, kw_only=True):
     def _not_ready_ms(self) -> int | None:
         """Return the deadline for the players or an action to start play; None if the match does not wait for that.
 
-        It is extended if a player has just returned, so that their client can load.
+        If the last player entered shortly before the deadline, it is extended to one load time after they entered.
         """
         if self.start_awaited_ms is None or not self._awaits_start():
             return None
@@ -69,14 +71,14 @@ class MatchAlarms(MatchState, kw_only=True):
         return end_ms if complete_ms is None else max(end_ms, complete_ms + to_ms(self.timers.client_load_s))
 
     def next_deadline_ms(self) -> int | None:
-        """Return when `tick` must be called next; None if the match is over."""
+        """Return the time of the earliest alarm, when `tick` must be called; None if the match is over."""
         return None if self.phase is MatchPhase.OVER else min(self.alarms())[0]
 
     def alarms(self) -> Iterator[tuple[int, Alarm]]:
-        """Yield the alarms that are set, and when they are due."""
+        """Yield the due time and the kind of each alarm that is set."""
         timers, minutes = self.timers, self.settings.deathmatch_minutes
         since_ms = self._given_at_ms
-        # A deathmatch that is requested to be longer than the maximum duration still gets its full time.
+        # A deathmatch whose requested length exceeds the maximum duration is still played in full.
         requested_s = timers.join_s + (minutes or 0) * timers.dm_minute_s + timers.dm_end_margin_s
         yield since_ms + to_ms(max(timers.max_duration_s, requested_s)), Alarm.MAX_DURATION
         join_ms = self.join_deadline_ms()
@@ -102,18 +104,18 @@ class MatchAlarms(MatchState, kw_only=True):
             yield self.live_at_ms + to_ms(lasts_s), Alarm.TIME_UP
 
     def _joining_since_ms(self) -> int | None:
-        """Return when the time to join began; None if it does not run."""
+        """Return when the time to join began; None if it is not running."""
         first_ms = self._first_joining_since_ms()
         return self._returning_since_ms() if first_ms is None else first_ms
 
     def _returning_since_ms(self) -> int | None:
-        """Return since when the match has waited for players who left or are loading; None if it does not wait."""
+        """Return since when the match has waited for players who left or are loading; None if it is not waiting."""
         if self.roster_broken_ms is not None or not self._awaits_roster():
             return self.roster_broken_ms
         return self.presence.loading_since_ms()
 
     def join_deadline_ms(self) -> int | None:
-        """Return when the time to join ends; None if it does not run. It may end later if log lines were lost."""
+        """Return when the time to join ends; None if it is not running. Lost log lines may postpone the alarm."""
         first_ms = self._first_joining_since_ms()
         return self._return_ms() if first_ms is None else self._join_end_ms(first_ms)
 
@@ -122,29 +124,29 @@ class MatchAlarms(MatchState, kw_only=True):
 
     @property
     def _given_at_ms(self) -> int:
-        """When the match got its server."""
+        """When the server of the match was allocated; the time of the match's creation if this is not recorded."""
         return self.created_at_ms if self.allocated_at_ms is None else self.allocated_at_ms
 
     def _first_joining_since_ms(self) -> int | None:
-        """Return when the first time to join began; None once all listed players have connected or a map was live."""
+        """Return when the initial time to join began; None once all listed players have connected or a map was live."""
         if not self.presence.ever_connected:
             return self._given_at_ms if self.was_pending else self.created_at_ms
         is_first = self.first_live_at_ms is None and self.presence.missing()
         return self._given_at_ms if is_first else None
 
     def _return_ms(self) -> int | None:
-        """Return the deadline for players who left to enter again, and for players who are still loading to enter."""
+        """Return the deadline for missing players to return and loading players to enter; None if none is awaited."""
         presence, since_ms = self.presence, self._returning_since_ms()
         if since_ms is None:
             return None
         end_ms, load_ms = self._join_end_ms(since_ms), to_ms(self.timers.client_load_s)
         if self.roster_broken_ms is not None:
             end_ms = presence.loaded_by_ms(self._after_first_change(end_ms), load_ms)
-        # After lines were lost, the console's list shows who is there only after the load time.
+        # After lost lines, the console's list of players is reliable only once the load time has passed.
         return end_ms if presence.doubt_since_ms is None else max(end_ms, presence.doubt_since_ms + load_ms)
 
     def _awaits_roster(self) -> bool:
-        """True if play waits for the roster, and all listed players have connected once."""
+        """True if a map waits to start, and every awaited player has connected at least once."""
         return self.phase in (MatchPhase.WARMUP, MatchPhase.BETWEEN_MAPS) and not self.presence.missing()
 
     def _empty_alarm(self, since_ms: int) -> tuple[int, Alarm]:
@@ -154,24 +156,25 @@ class MatchAlarms(MatchState, kw_only=True):
         return self._after_map_change(until_ms), Alarm.ALL_LEFT if was_live else Alarm.IDLE
 
     def _after_first_change(self, due_ms: int) -> int:
-        """Return a time that leaves players enough time to return after a map change before `due_ms`.
+        """Return the deadline `due_ms`, extended so that players can return after a map change that happened before it.
 
-        Later map changes do not extend it, because a client that crashes repeatedly may log the reason of a map change.
+        A map change after the deadline does not extend it, because the log may name a map change as the reason when a
+        client crashes repeatedly.
         """
         changed_ms = self.presence.map_change_at_ms
         return due_ms if changed_ms is None or changed_ms > due_ms else self._after_map_change(due_ms)
 
     def _after_map_change(self, due_ms: int) -> int:
-        """Return a time that leaves players enough time to return after a map change."""
+        """Return the deadline `due_ms`, extended so that players can return after the latest map change."""
         changed_ms = self.presence.map_change_at_ms
         grace_ms = to_ms(self.timers.map_change_grace_s) + self._demo_ms()
         return due_ms if changed_ms is None else max(due_ms, changed_ms + grace_ms)
 
     def _demo_ms(self) -> int:
-        """Return by how much all timeouts are extended, from the end of a map until the next map loads."""
+        """Return by how much timeouts are extended between the end of a map and the next map's load; otherwise 0."""
         return to_ms(self.timers.demo_s) if self.presence.is_map_over else 0
 
     def _demo_end_ms(self) -> int:
-        """Return when the server has completed the recording of a map that has ended; 0 if it does not record."""
+        """Return when the recording of the map that has just ended is complete; 0 if no recording is awaited."""
         ended_ms, demo_ms = self.presence.map_change_at_ms, self._demo_ms()
         return 0 if ended_ms is None or not demo_ms else ended_ms + demo_ms

@@ -1,8 +1,9 @@
-"""Convert times of a game that runs faster or slower than our clock to our time.
+"""Convert game time to our time, for games that run faster or slower than our clock.
 
-Only simulated games run at another speed. Their events keep game time, so durations and intervals are in game time;
-times that callers see are in our time. Each log post relates a game time to our time. A time between two posts is
-interpolated, and no time is later than the post that reported it, so times are in order and never in the future.
+Only simulated games run at another speed. Events keep game time, so durations and intervals are in game time; the times
+that callers see are in our time. Each log post links a game time to the time at which the post was received. Times
+between two posts are interpolated. No converted time is later than the post that reported it, so converted times are in
+order and never in the future.
 """
 
 from __future__ import annotations
@@ -14,16 +15,18 @@ from typing import Final
 import msgspec
 
 TOLERANCE_MS: Final = 500
-"""How far computed times may lag behind the posts before the speed is measured again. The times of posts vary."""
+"""Tolerance in ms: if computed times lag further behind the posts, the speed is measured again. Arrival times of posts
+vary."""
 
 MAX_STRETCHES: Final = 2000
-"""Maximum number of stored stretches. A usual sandbox match has some hundred. Beyond it, the last is replaced."""
+"""Maximum number of stored stretches. A typical sandbox match has several hundred. At the maximum, a new one replaces
+the last."""
 
 
 class Stretch(msgspec.Struct, frozen=True, array_like=True, gc=False):
-    """A part of a game with constant speed, from game time `from_ms`, which is `our_ms` in our time.
+    """A part of a game with constant speed. It begins at game time `from_ms`, which is `our_ms` in our time.
 
-    From there on, `per_ms` of game time take `lasts_ms` of our time.
+    Within it, `per_ms` of game time take `lasts_ms` of our time.
     """
 
     from_ms: int
@@ -32,19 +35,19 @@ class Stretch(msgspec.Struct, frozen=True, array_like=True, gc=False):
     lasts_ms: int = 0
 
     def ours(self, at_ms: int) -> int:
-        """Return our time for a game time, which need not be within the stretch."""
+        """Convert a game time to our time, extrapolating after the stretch. Earlier times yield its beginning."""
         return self.our_ms + max(0, at_ms - self.from_ms) * self.lasts_ms // self.per_ms
 
 
 class GameTimes(msgspec.Struct):
-    """The relation between the time of one game and our time. Without posts, as for real servers, both are the same."""
+    """The relation between game time and our time in a match. They are equal without posts, as for real servers."""
 
     stretches: list[Stretch] = []
     until_ms: int = 0
-    """The latest game time whose time in ours is known."""
+    """The game time of the newest post. Later game times are converted as if they were this one."""
 
     def add_post(self, sent_ms: int, received_ms: int) -> None:
-        """Record at which game time a post was sent, and when it was received. Earlier times stay the same."""
+        """Record when a post was sent, in game time, and when it was received. Earlier times convert as before."""
         if not self.stretches:
             self.stretches.append(Stretch(sent_ms, received_ms))
         elif sent_ms > self.until_ms:
@@ -52,7 +55,7 @@ class GameTimes(msgspec.Struct):
         self.until_ms = max(sent_ms, self.until_ms)
 
     def ours(self, at_ms: int) -> int:
-        """Return our time for a game time."""
+        """Convert a game time to our time."""
         stretches = self.stretches
         if not stretches:
             return at_ms

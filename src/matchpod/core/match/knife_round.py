@@ -1,9 +1,9 @@
 """Recognize the knife round before a map, in which nothing counts.
 
-In the log, a knife round looks like a first round that counts, except that the server restarts the game after it. So on
-a map that should begin with a knife round, the first start is treated as its start. The knife round ends when it is
-decided, when the server returns to warmup, or when the plugin reports that the map is live. If a second round follows
-instead, there was no knife round: the map is live, and its first round is lost.
+In the log, a knife round looks like an ordinary first round, except that the server restarts the game after it. So if a
+map should begin with a knife round, its first start in the log is treated as the start of the knife round. The knife
+round ends when it is decided, when the server returns to warmup, or when the plugin reports that the map is live. If a
+second round follows without a restart, there was no knife round: the map is live, and its first round is missing.
 """
 
 from __future__ import annotations
@@ -16,14 +16,14 @@ from matchpod.core.model import GameSettings, StartSides
 
 
 class KnifeRound(msgspec.Struct, omit_defaults=True):
-    """The knife round of the newest map. `start` is the event with which it began; None before and after the round."""
+    """The knife round of the newest map. `start` is the event that began it; None unless it is in progress."""
 
     over_on: int = 0
-    """The number of the last map whose knife round is over; 0 if there was none."""
+    """Number of the last map whose knife round is over; 0 if there is none."""
     start: MapLive | None = None
 
     def begins(self, event: MapLive, settings: GameSettings, number: int, reported: ReportedSeries) -> bool:
-        """True if map `number` does not go live with this event, because its knife round begins."""
+        """Apply the start of map `number`; return True if its knife round begins, so that the map is not live yet."""
         is_due = settings.sides_on(number) is StartSides.KNIFE and settings.uses_plugin and self.over_on < number
         if is_due and reported.live_number != number and event.rounds_played == 0:
             self.start = event
@@ -32,7 +32,7 @@ class KnifeRound(msgspec.Struct, omit_defaults=True):
         return False
 
     def apply(self, event: GameEvent, number: int) -> MapLive | None:
-        """Apply an event on map `number`; return the start of the map if it shows that there was no knife round."""
+        """Apply an event on map `number`. If it shows that there was no knife round, return the start of the map."""
         if isinstance(event, RoundDecided):
             self.end(number)
         elif isinstance(event, RoundStarted) and self.start is not None and event.round_number > 1:
@@ -40,6 +40,6 @@ class KnifeRound(msgspec.Struct, omit_defaults=True):
         return None
 
     def end(self, number: int) -> None:
-        """End the knife round of map `number`, if one is played."""
+        """End the knife round of map `number`, if one is in progress."""
         if self.start is not None:
             self.start, self.over_on = None, number

@@ -5,32 +5,36 @@
 
 # RULES
 # - Every phase change is looked up in TRANSITIONS by phase and trigger; an unknown pair changes nothing.
-# - With a roster, play starts once all listed players have entered and, in modes with a series, are on a side or past
-#   the time to choose one. Without a roster the game starts play. A map that goes live always counts.
-# - If the caller turned automatic start off, each map starts when its players are ready, or when a person orders the
-#   start. If neither happens within twice the time to join after all players are there, the match is canceled.
-# - A map change or a server restart does not count as leaving. A map that loads during play does not end the current
-#   map: the confirmation of its end may still arrive.
-# - If a listed player leaves while no map is live, the time to join runs again, from that moment or from the load of
-#   the next map. It stops when all have entered; connecting is not enough. If a client is loading when the time ends,
-#   the match waits for it, up to the load time. After lines were lost, it is unknown who is there: the alarm waits.
-# - If the caller chose to forfeit on a no-show, a team that is complete when the time to join ends wins if the other is
-#   incomplete. If the server was silent or replaced, or lines were lost, in that time, the match is canceled instead.
+# - With a roster, play is started once all listed players have entered the map. Without one, the game starts play.
+#   In modes with a series, all players must also have joined a side, or the time to choose one must be over.
+#   A map that goes live always counts, even if its start was not requested.
+# - If the caller turned automatic start off, each map starts when its players are ready or a person orders the start.
+#   If the map is not started within twice the time to join after all players have entered, the match is canceled.
+# - Players who are disconnected by a map change or a server restart do not count as having left.
+# - A map that loads during play does not end the current map: the report of the current map's end may still arrive.
+# - If a listed player leaves while no map is live, the time to join starts again, at once or when the next map loads.
+#   The time to join stops when all listed players have entered; a connection is not enough.
+#   If a client is still loading when the time to join ends, the match waits for it, at most for the load time.
+#   After lost lines it is unknown who is connected, so the alarm waits for the console's list of players.
+# - If the caller chose a forfeit for no-shows, a team wins if it is the only complete team when the time to join ends.
+#   If the server was silent or replaced during that time, or lines were lost, the match is canceled instead.
 # - Timeouts are alarms. The earliest due alarm fires first, so a late tick has the same effect as a punctual one.
-# - While a demo is recorded, all timeouts between the end of a map and the next map are extended by the GOTV delay and
-#   30 s. No map change is requested again until then, because it would cut the recording.
-# - The end of a map can be lost. Once the server is on a later map of the series, or the plugin reports the end of the
-#   series, the map is over: with its last known score, and without a winner unless the plugin's reports determine one.
-#   Such a series ends when the plugin's reports account for all maps, the known winners decide it, or all are over.
-# - An action that changes the roster, the time to join or the end of a match does so when it is requested, if it is
-#   possible then. It is done when the server's log or its plugin confirms it, and fails without a confirmation in time.
+# - While a demo is recorded, timeouts between the end of a map and the next map are longer by the GOTV delay and 30 s.
+#   During this time no map change is requested again, because it would cut the recording short.
+# - If log lines about the end of a map were lost, the map is over once the server is on a later map of the series,
+#   or once the plugin reports the end of the series.
+#   Such a map keeps its last known score, and has a winner only if the plugin's reports determine the winner.
+#   A series with such a map ends when all maps are over, or when reports or known winners decide the series.
+# - An action that changes the roster, extends the time to join or ends the match has this effect when it is requested.
+#   Most actions are done once the server's log or its plugin confirms them, and fail without confirmation in time.
 #   See `match_actions`.
-# - A person may order the start: play begins without the listed players who are not connected. The match waits for such
-#   a player again only after they have connected. An ordered start is not revoked when players leave.
-# - A team may forfeit: the match ends with the score so far, and a live map ends without a winner. A forfeit has no
-#   effect once play has decided the match, even if the report of the end is still missing.
+# - A person may order the start: play begins without the listed players who are not connected.
+#   The match waits for such a player again only after they have connected.
+#   An ordered start is not revoked when players leave.
+# - A team may forfeit: the match ends with the score so far, and a live map ends without a winner.
+#   A forfeit has no effect once play has decided the match, even if the report of the end is still missing.
 # - A match whose server logs ten times as many kills as its settings allow is canceled.
-# - A match ends once. After that it returns no effects, and applies only late plugin reports: the last MVP, and shots.
+# - A match ends once. After its end it returns no effects, and applies only late plugin reports of MVPs and shots.
 
 from __future__ import annotations
 
@@ -87,7 +91,7 @@ ROSTER_INCOMPLETE = "Match canceled: not all players joined in time"
 
 
 class Match(MatchActions, kw_only=True):
-    """A match as a fold over events and time."""
+    """The state machine of a match. It applies events, fires alarms, and returns the resulting effects."""
 
     @classmethod
     def create(cls, settings: GameSettings, created_at_ms: int, timers: Timers | None = None) -> Match:
@@ -103,7 +107,7 @@ class Match(MatchActions, kw_only=True):
         )
 
     def set_allocated(self, at_ms: int, *, was_pending: bool = False) -> None:
-        """Record when the match got its server, and whether it had to wait for a server. Idempotent."""
+        """Record when the server of the match was allocated, and whether the match had to wait for it. Idempotent."""
         self.allocated_at_ms, self.was_pending = at_ms, was_pending
 
     def apply(self, event: GameEvent, now_ms: int) -> list[Effect]:
@@ -122,7 +126,7 @@ class Match(MatchActions, kw_only=True):
             case RoundRestored():
                 effects += self._restore(event, now_ms)
             case MapLoading() if self.phase is MatchPhase.BETWEEN_MAPS:
-                self.asked_at_ms = self.roster_broken_ms = None  # from now on all players have the time to join
+                self.asked_at_ms = self.roster_broken_ms = None  # the time to join starts again for all players
             case WarmupBegan():
                 self.knife.end(self.map_number)
                 self._move(Trigger.SUSPENDED)
@@ -143,7 +147,7 @@ class Match(MatchActions, kw_only=True):
         return effects
 
     def request_action(self, action: ActionRequest, now_ms: int) -> list[Effect]:
-        """Begin a requested action; it fails at once if it is no longer possible."""
+        """Begin a requested action. It fails immediately if it is no longer possible."""
         if action.id in self.actions:
             return []
         if (found := self.obstacle_to(action)) is not None:
@@ -172,7 +176,7 @@ class Match(MatchActions, kw_only=True):
         return effects
 
     def answer_action(self, answer: ActionAnswer, now_ms: int) -> list[Effect]:
-        """Apply what the server answered to an action."""
+        """Apply the server's answer to an action."""
         record = self.open_action(answer.action_id)
         if record is None:
             return []
@@ -188,17 +192,17 @@ class Match(MatchActions, kw_only=True):
         return []
 
     def resume(self, now_ms: int) -> None:
-        """Record that log lines and requests may have been lost, so that a start is soon requested again."""
+        """Record that log lines and commands may have been lost. An unconfirmed start is soon requested again."""
         self.presence.mark_doubtful(now_ms)
         if self.phase is MatchPhase.STARTING and self.asked_at_ms is not None:
             self.asked_at_ms = min(self.asked_at_ms, now_ms - to_ms(self.timers.ask_again_s))
 
     def disturb(self, now_ms: int) -> None:
-        """Record that players could not join as usual, or that the log may lack their joining."""
+        """Record that players may have been unable to join, or that log lines about joining may have been lost."""
         self.disturbed_ms = now_ms
 
     def tick(self, now_ms: int) -> list[Effect]:
-        """Fire the earliest due alarm. Call again until `next_deadline_ms` is in the future."""
+        """Fire the earliest alarm if it is due. Call again until `next_deadline_ms` is in the future."""
         if self.phase is MatchPhase.OVER:
             return []
         due_ms, alarm = min(self.alarms())
@@ -209,7 +213,7 @@ class Match(MatchActions, kw_only=True):
         return self._cancel(CancelMatch(reason), now_ms)
 
     def start(self, now_ms: int) -> list[Effect]:
-        """Start play without the missing players. No effects if no player is connected, or no loaded map waits."""
+        """Start play without the missing players. No effects if no player is connected or no map waits to start."""
         if not self.presence.connected or self.presence.is_map_over or self._are_all_maps_over():
             return []
         if not self._move(Trigger.START_ORDERED):
@@ -219,7 +223,7 @@ class Match(MatchActions, kw_only=True):
         return self._request_next_step(now_ms)
 
     def forfeit(self, winner: Team, now_ms: int) -> list[Effect]:
-        """End the match in favor of a team. No effects if it is over or decided, or in a deathmatch."""
+        """End the match with this winner. No effects if it is over or already decided, or is a deathmatch."""
         is_cut = self.current_map.status is MapStatus.LIVE
         is_decided = self.reported.over_since_ms is not None or self._are_all_maps_over()
         if is_decided or (is_cut and self.current_map.has_final_score) or not self.current_map.is_scored:
@@ -241,7 +245,7 @@ class Match(MatchActions, kw_only=True):
     # --- events -------------------------------------------------------------------------------------------------
 
     def _move(self, trigger: Trigger) -> bool:
-        """Change the phase according to the table; False if the table has no such transition."""
+        """Change the phase as the transition table defines for this trigger; False if it defines no transition."""
         target = TRANSITIONS.get((self.phase, trigger))
         if target is None:
             return False
@@ -251,7 +255,7 @@ class Match(MatchActions, kw_only=True):
     def _go_live(self, event: MapLive, now_ms: int) -> None:
         self._sync_map_number(event.map_name)
         if self._are_all_maps_over():
-            return  # all maps are played and the plugin has not reported the winner yet
+            return  # all maps have been played, but the plugin has not reported the winner yet
         if self.knife.begins(event, self.settings, self.map_number, self.reported):
             if not self.settings.auto_start:
                 self._move(Trigger.START_ORDERED)  # the players were ready
@@ -290,7 +294,7 @@ class Match(MatchActions, kw_only=True):
         self._move(Trigger.MAP_ENDED)
         self.presence.map_ended(now_ms)
         if is_won or self._are_all_maps_over():
-            self.reported.over_since_ms = now_ms  # the plugin reports the final score shortly after
+            self.reported.over_since_ms = now_ms  # wait for the plugin's report of the final score
             return []
         must_wait = not is_known and not self.roster.is_open and self.reported.may_be_won(self.maps)
         return [] if must_wait else self._request_next_step(now_ms)
@@ -307,7 +311,7 @@ class Match(MatchActions, kw_only=True):
             self.reported.extend_wait(now_ms)
         if (start := self.knife.apply(event, self.map_number)) is not None:
             self._go_live(start, now_ms)
-        # Nothing counts before play. Between maps a late plugin report counts until the next map loads.
+        # Events before play do not count. Between maps, late plugin reports count until the next map loads.
         is_between = self.phase is MatchPhase.BETWEEN_MAPS and self.presence.is_map_over
         if self.phase is not MatchPhase.LIVE and not is_between:
             return
@@ -315,7 +319,7 @@ class Match(MatchActions, kw_only=True):
             self.current_map.apply(event)
 
     def _apply_late(self, event: GameEvent) -> None:
-        """Apply a plugin report that counts even after the end of its map."""
+        """Apply a plugin report that counts even if it arrives after the end of its map."""
         if not isinstance(event, ShotsCounted):
             self.current_map.apply_after_end(event)
         elif event.map_number <= len(self.maps):
@@ -344,7 +348,7 @@ class Match(MatchActions, kw_only=True):
     # --- maps whose end was lost --------------------------------------------------------------------------------
 
     def end_series(self, now_ms: int) -> list[Effect]:
-        """End a match after its last report, if all maps are over or its result can be determined."""
+        """Stop waiting for reports. End the match if all maps are over, or the reports or known winners decide it."""
         self.reported.over_since_ms = None
         if self.phase is MatchPhase.OVER:
             return []
@@ -363,7 +367,7 @@ class Match(MatchActions, kw_only=True):
         if isinstance(report, ResultReported) or (isinstance(report, LiveReported) and is_live):
             self.reported.assign_number(report.map_number, self.settings, self.maps)
         if not (isinstance(report, LiveReported) and report.map_number < self.map_number + is_live):
-            self.reported.apply(report, now_ms)  # skips a late report of a map that is already live or over
+            self.reported.apply(report, now_ms)  # not a late report of a map that is already live or over
         self.reported.infer_results(self.maps)
         is_over = self.phase is MatchPhase.BETWEEN_MAPS and self.reported.accounts_for(self.maps)
         return self._finish(now_ms) if is_over else []
@@ -383,7 +387,10 @@ class Match(MatchActions, kw_only=True):
         return self._request_next_step(now_ms) if self._move(Trigger.ROSTER_READY) else []
 
     def _track_roster(self, now_ms: int) -> None:
-        """Record since when players must return or be ready. Players who leave and return meanwhile do not reset it."""
+        """Record since when the roster has been incomplete, and since when play waits for the players to start it.
+
+        The second time is not reset when a player leaves and returns.
+        """
         if self.start_awaited_ms is None and self._awaits_start():
             self.start_awaited_ms = now_ms
         if not self._awaits_roster():
@@ -394,7 +401,7 @@ class Match(MatchActions, kw_only=True):
             self.roster_broken_ms = None
 
     def _fail_action(self, record: ActionRecord, why: str, now_ms: int) -> list[Effect]:
-        """Record why an action failed, and undo what it changed in the roster."""
+        """Record why an action failed, and undo its change of the roster."""
         self._finish_action(record, why)
         if record.action.type not in ROSTER_ACTIONS:
             return []
@@ -450,7 +457,7 @@ class Match(MatchActions, kw_only=True):
 
     def _handle_departure(self, now_ms: int) -> list[Effect]:
         if self.phase is MatchPhase.LIVE and self.current_map.has_final_score:
-            return self._end_map(self.current_map.unreported_end(), now_ms)  # they left because the map is over
+            return self._end_map(self.current_map.unreported_end(), now_ms)  # the players left because the map is over
         return self.end_series(now_ms) or self.cancel(CancelReason.ALL_PLAYERS_LEFT, now_ms)
 
     def _handle_join_timeout(self, now_ms: int) -> list[Effect]:
@@ -471,7 +478,7 @@ class Match(MatchActions, kw_only=True):
         return kicks + self._cancel(cancel, now_ms)
 
     def _no_show_winner(self, now_ms: int) -> Team | None:
-        """Return the only team that is complete at the end of the time to join, if the match is forfeited then."""
+        """Return the only team that is complete when the time to join ends; None if the match must not be forfeited."""
         since_ms, load_ms = self._joining_since_ms(), to_ms(self.timers.client_load_s)
         is_disturbed = since_ms is None or (self.disturbed_ms is not None and self.disturbed_ms >= since_ms)
         if self.settings.on_no_show is not OnNoShow.FORFEIT or is_disturbed:

@@ -71,12 +71,12 @@ _PHASES: Final = {
 
 
 class MatchActions(MatchAlarms, kw_only=True):
-    """The state of a match, with the actions on it."""
+    """The state of a match, extended by its actions and by the rules for when they are possible and done."""
 
     # --- what is possible ------------------------------------------------------------------------------------------
 
     def obstacle(self, action_type: ActionType) -> Obstacle | None:
-        """Return why no action of this type is possible now, whatever its fields; None if it is possible."""
+        """Return why no action of this type is possible now, regardless of its fields; None if one may be possible."""
         rule = ACTIONS[action_type]
         if self.phase not in rule.phases:
             return _PHASES[self.phase]
@@ -94,13 +94,13 @@ class MatchActions(MatchAlarms, kw_only=True):
         return None if found is None else found(self)
 
     def obstacle_to(self, action: ActionRequest) -> Obstacle | None:
-        """Return why an action is not possible now; None if it is."""
+        """Return why this action is not possible now; None if it is possible."""
         found = self.obstacle(action.type)
         check = _FIELD_OBSTACLES.get(action.type)
         return found or (None if check is None else check(self, action))
 
     def restorable(self) -> tuple[RestorePoint, ...]:
-        """Return the rounds of the current map from which play can continue; empty unless a map is live."""
+        """Return the rounds of the current map that can be restored; empty unless a map is live."""
         if self.phase is not MatchPhase.LIVE or not self.current_map.is_scored:
             return ()
         scores = {
@@ -185,7 +185,7 @@ class MatchActions(MatchAlarms, kw_only=True):
         return self.actions[self.open_actions[-1]] if self.open_actions else None
 
     def unanswered_actions(self) -> list[ActionRecord]:
-        """Return the actions that are neither done nor failed and that the server has not accepted yet."""
+        """Return the open actions (neither done nor failed) that the server has not accepted yet."""
         return [record for record in self._open_actions() if not record.is_answered]
 
     def _open_actions(self) -> list[ActionRecord]:
@@ -201,14 +201,14 @@ class MatchActions(MatchAlarms, kw_only=True):
         return record
 
     def _refuse_action(self, action: ActionRequest, why: str, now_ms: int) -> None:
-        """Record an action that was possible when it was accepted, but is no longer possible."""
+        """Record an action as failed that was possible when the service accepted it, but is no longer possible."""
         if len(self.actions) < MAX_ACTIONS:
             self._finish_action(self._add_action(action, now_ms), why)
         else:
             self.action_changes.append(ActionChange(action.id, ActionState.FAILED, why))
 
     def _finish_action(self, record: ActionRecord, why: str | None = None) -> None:
-        """Record that an action is done, or why it failed."""
+        """Record that an action is done or, if `why` is given, that it failed for this reason."""
         self.open_actions.remove(record.action.id)
         self._change(record, ActionState.DONE if why is None else ActionState.FAILED, why)
 
@@ -219,12 +219,12 @@ class MatchActions(MatchAlarms, kw_only=True):
         self.action_changes.append(ActionChange(record.action.id, state, detail))
 
     def _end_actions(self) -> None:
-        """Close all open actions at the end of the match: a forfeit is done, the others have failed."""
+        """Finish all open actions at the end of the match. A forfeit is done; all other actions have failed."""
         for record in self._open_actions():
             self._finish_action(record, None if record.action.type is ActionType.FORFEIT else AT_END)
 
     def _observe_actions(self, event: GameEvent, now_ms: int) -> None:
-        """Finish the actions that an event confirms."""
+        """Finish the open actions that an event confirms, and follow the progress of requested pauses."""
         for record in self._open_actions():
             if self._is_proved(record, event):
                 self._finish_action(record)
@@ -243,7 +243,7 @@ class MatchActions(MatchAlarms, kw_only=True):
                 pass
 
     def _can_pause_now(self) -> bool:
-        """True between rounds and outside timeouts, when a pause takes effect at once."""
+        """True between rounds and outside tactical timeouts, when a pause takes effect immediately."""
         return self.current_map.round_number is None and not self.current_map.has_timeout
 
     def _is_proved(self, record: ActionRecord, event: GameEvent) -> bool:
@@ -265,7 +265,7 @@ class MatchActions(MatchAlarms, kw_only=True):
         action, played = record.action, self.current_map
         match action.type:
             case ActionType.PAUSE:
-                # A pause that began before the action was sent is another pause, which players may be able to lift.
+                # A pause that began before the action was sent is a different pause: players may be able to end it.
                 return record.state is ActionState.SENT and played.has_pause and played.round_number is None
             case ActionType.START:
                 return self.phase is MatchPhase.LIVE or self.knife.start is not None
@@ -279,9 +279,9 @@ class MatchActions(MatchAlarms, kw_only=True):
 
 
 def _is_said(action: ActionRequest, event: GameEvent) -> bool:
-    """True if an event shows that a text was sent to the chat. The game may cut the end of the text.
+    """True if an event shows that this action's text was sent to the chat. The game may cut off its end.
 
-    Some servers log only the command. The command is recognized by its size, because the log hides its text.
+    Some servers log only the command, and the log hides its text. The command is then recognized by its size.
     """
     match event:
         case ServerSaid():
@@ -293,7 +293,7 @@ def _is_said(action: ActionRequest, event: GameEvent) -> bool:
 
 
 ROSTER_ACTIONS: Final = (ActionType.ADD_PLAYER, ActionType.REMOVE_PLAYER, ActionType.REPLACE_PLAYER)
-"""Actions that change the roster."""
+"""The types of actions that change the roster."""
 
 _OBSTACLES: Final[dict[ActionType, Callable[[MatchActions], Obstacle | None]]] = {
     ActionType.PAUSE: MatchActions._pause_obstacle,

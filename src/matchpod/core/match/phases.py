@@ -7,7 +7,7 @@ from typing import Final
 
 
 class MatchPhase(StrEnum):
-    """The phase of a match."""
+    """The phases of a match, from waiting for its players to its end."""
 
     WARMUP = "warmup"
     """The match is waiting for its players."""
@@ -18,24 +18,26 @@ class MatchPhase(StrEnum):
     BETWEEN_MAPS = "between_maps"
     """A map has ended and the series continues; the next map is loading or waiting for its players."""
     OVER = "over"
-    """The match has its outcome. Final."""
+    """The match has ended and has its outcome. No other phase follows."""
 
 
 class Trigger(StrEnum):
-    """The trigger of a phase change."""
+    """The events and conditions that trigger a phase change."""
 
     ROSTER_READY = "roster_ready"
-    """All listed players are in the game and, in modes with a series, on a side or past the time to choose one."""
+    """All listed players have entered. In modes with a series, each has also joined a side, or the time to choose one
+    is over."""
     START_ORDERED = "start_ordered"
-    """A person lets play begin without the players who are missing, or the players began the knife round themselves."""
+    """A person ordered the start of play without the missing players, or the players began the knife round
+    themselves."""
     ROSTER_BROKEN = "roster_broken"
-    """A listed player left before the map was live."""
+    """A listed player left after the start of play was requested and before the map was live."""
     MAP_LIVE = "map_live"
     """A map went live, or was restarted."""
     MAP_ENDED = "map_ended"
     """A map has its final score and another map follows."""
     MAP_REOPENED = "map_reopened"
-    """A backup was restored, of a map that had just ended or had been interrupted by a crash."""
+    """A round was restored from a backup, on a map that had just ended or that a crash or warmup had interrupted."""
     SUSPENDED = "suspended"
     """The server returned to warmup before the map had ended."""
     DECIDED = "decided"
@@ -57,7 +59,7 @@ _STEPS: Final[dict[Trigger, tuple[tuple[MatchPhase, ...], MatchPhase]]] = {
     Trigger.SUSPENDED: ((_LIVE,), _WARMUP),
     Trigger.CANCELED: ((_WARMUP, _STARTING, _LIVE, _BETWEEN), _OVER),
 }
-"""The phases in which each trigger has an effect, and the phase it leads to."""
+"""For each trigger, the phases in which it has an effect, and the phase that follows."""
 
 TRANSITIONS: Final = {
     (phase, trigger): target for phase in MatchPhase for trigger, (phases, target) in _STEPS.items() if phase in phases

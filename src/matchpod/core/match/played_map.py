@@ -32,18 +32,19 @@ from matchpod.core.model import GameSettings, MatchType, Winner
 from matchpod.core.stats.ledger import MAX_ROUND_NUMBER, Ledger, RoundPhase
 
 MAX_NAMES = 1024
-"""Maximum number of player names stored per map. Far fewer join a server with 64 slots, but ids may be forged."""
+"""Maximum number of player names stored per map. Far fewer players join a server with 64 slots, but a log can contain
+forged ids."""
 
 
 class MapStatus(StrEnum):
-    """The status of a map. The API uses the same values."""
+    """The status of a map, with the values that the API uses."""
 
     UPCOMING = "upcoming"
     """Not live yet: waiting for players, or not loaded."""
     LIVE = "live"
     """Live: events count toward score and statistics."""
     FINISHED = "finished"
-    """Over, with the final score, or with the last known score if its end was lost."""
+    """Over, with its final score, or with its last known score if the log lines about its end were lost."""
     CANCELLED = "cancelled"
     """The match was canceled before the map ended."""
 
@@ -54,9 +55,9 @@ _OPEN = (MapStatus.UPCOMING, MapStatus.LIVE)
 class PlayedMap(msgspec.Struct, kw_only=True):
     """One map of a match; `number` is its 1-based position in the series.
 
-    `round_number` is the round in progress, `latest_round` the round that started last. Both are None while they are
-    unknown because log lines were lost. `is_scored` is False in a deathmatch, where the team score has no meaning: the
-    map then has neither score nor winner.
+    `round_number` is the round in progress (None between rounds), `latest_round` the round that started last. Both are
+    None while unknown because of lost log lines. `is_scored` is False in a deathmatch, where the team score has no
+    meaning: the map then has neither score nor winner.
     """
 
     number: int
@@ -72,13 +73,13 @@ class PlayedMap(msgspec.Struct, kw_only=True):
     team2_score: int = 0
     winner: Winner | None = None
     played_name: str | None = None
-    """The name on the server, which differs from the requested name for workshop maps; None until it is known."""
+    """The map's name on the server, which for workshop maps differs from the requested name; None until it is known."""
     team1_name: str | None = None
-    """The name on the server when the map was last started."""
+    """The name of team1 on the server when the map was last started."""
     team2_name: str | None = None
     team1_side: Side | None = None
     start_side: Side | None = None
-    """The side on which team1 began the first round; None if it is not in the log, and in a deathmatch."""
+    """The side on which team1 began the first round; None if the log does not show it, and in deathmatch."""
     round_number: int | None = None
     latest_round: int | None = None
     is_round_unknown: bool = False
@@ -87,12 +88,13 @@ class PlayedMap(msgspec.Struct, kw_only=True):
     has_timeout: bool = False
     """True if a team has a tactical timeout, or will have it in the next freeze time. A timeout ends by itself."""
     has_final_score: bool = False
-    """True if the last decided round ended the map, by the rules of the match, and only the end report is missing."""
+    """True if the last decided round ended the map by the rules of the match, and only the report of the end is
+    missing."""
     names: dict[PlayerId, str] = msgspec.field(default_factory=dict)
 
     @classmethod
     def upcoming(cls, settings: GameSettings, number: int) -> PlayedMap:
-        """Return map `number` of the series, not played yet."""
+        """Return map `number` of the series as a map that has not been played yet."""
         is_deathmatch = settings.match_type is MatchType.DEATHMATCH
         return cls(
             number=number,
@@ -103,7 +105,7 @@ class PlayedMap(msgspec.Struct, kw_only=True):
 
     @property
     def is_finished(self) -> bool:
-        """True if the map is over, even if its end was lost."""
+        """True if the map is over, even if the log lines about its end were lost."""
         return self.status is MapStatus.FINISHED
 
     @property
@@ -113,27 +115,27 @@ class PlayedMap(msgspec.Struct, kw_only=True):
 
     @property
     def team_names(self) -> tuple[str | None, str | None]:
-        """The names of both teams as on the server; None for an unknown name."""
+        """The names of team1 and team2 on the server; None where unknown."""
         return self.team1_name, self.team2_name
 
     @property
     def duration_s(self) -> int | None:
-        """Whole seconds from going live to the end; None before the end."""
+        """Duration in whole seconds from going live to the end; None before the end."""
         if self.started_at_ms is None or self.finished_at_ms is None:
             return None
         return max(0, self.finished_at_ms - self.started_at_ms) // 1000
 
     @property
     def is_complete(self) -> bool:
-        """False if lines of the log that count for this map are known to be missing."""
+        """False if log lines that count for this map are known to be missing."""
         is_unseen = self.is_finished and self.ledger.phase is RoundPhase.BEFORE
         return self.ledger.is_complete and not is_unseen and not self.missing_rounds
 
     @property
     def missing_rounds(self) -> tuple[int, ...]:
-        """The rounds of which the log lacks lines, as far as their numbers are known; empty in a deathmatch.
+        """The numbers of the rounds for which log lines are missing, as far as known; empty in a deathmatch.
 
-        Rounds whose winners do not add up to the score are among them.
+        This includes rounds whose recorded winners do not add up to the score.
         """
         if not self.is_scored:
             return ()
@@ -146,7 +148,7 @@ class PlayedMap(msgspec.Struct, kw_only=True):
         return tuple(sorted(lost))
 
     def apply(self, event: GameEvent) -> None:
-        """Apply an event if it counts for this map; until the map is over, player names are stored in any case."""
+        """Apply an event if it counts for this map. Until the map is over, player names are stored from all events."""
         if isinstance(event, NamedEvent) and self.status in _OPEN:
             self.remember_name(event.player_id, event.name)
         if not self._counts(event):
@@ -156,14 +158,14 @@ class PlayedMap(msgspec.Struct, kw_only=True):
         self.ledger.apply(event)
 
     def apply_after_end(self, event: GameEvent) -> None:
-        """Apply an event after the end of the match: only the plugin's MVP report of the last round still counts."""
+        """Apply an event after the end of the match. Only the plugin's report of the last round's MVP still counts."""
         if isinstance(event, MvpNamed):
             self.apply(event)
 
     def apply_combat(self, event: GameEvent) -> bool:
-        """Apply one of COMBAT_EVENTS. This is a fast path, because most events are combat and affect statistics only.
+        """Apply one of COMBAT_EVENTS. Return True if the server has logged far more kills than the map's limit.
 
-        Return True if the server floods the map with kills.
+        This is a fast path: most events are combat events, and they affect only statistics.
         """
         if self.status is not MapStatus.LIVE:
             return False
@@ -182,28 +184,28 @@ class PlayedMap(msgspec.Struct, kw_only=True):
             self._close(MapStatus.CANCELLED, self.last_event_at_ms)
 
     def end_without_result(self) -> None:
-        """End a map whose end was lost. It keeps the last known score, and its winner is unknown."""
+        """End a map whose end is missing from the log. It keeps its last known score, and its winner is unknown."""
         end = MapEnded(self.last_event_at_ms or 0, self.name, self.team1_score, self.team2_score, is_complete=False)
         self.ledger.apply(end)
         self._close(MapStatus.FINISHED, self.last_event_at_ms)
 
     def cut(self) -> None:
-        """End a live map whose play does not continue. It keeps its score and has no winner."""
+        """End a live map early, as after a forfeit. It keeps its score and has no winner."""
         at_ms, name = self.last_event_at_ms or 0, self.played_name or self.name
         self.apply(MapEnded(at_ms, name, self.team1_score, self.team2_score, is_winner_known=False))
 
     def set_result(self, team1: int, team2: int) -> None:
-        """Set the final score and winner of a map whose end was lost."""
+        """Set the final score and the winner of a map for which the log lines about the end were lost."""
         self._set_score(team1, team2)
         self.winner = Winner.of(team1, team2)
 
     def unreported_end(self) -> MapEnded:
-        """Return the end event of a map with its final score, whose report was lost."""
+        """Return the missing end event of a map that has reached its final score."""
         at_ms = self.last_event_at_ms or 0
         return MapEnded(at_ms, self.played_name or self.name, self.team1_score, self.team2_score, is_complete=False)
 
     def time_limit_end(self, minutes: float) -> MapEnded:
-        """Return the missing end event of a timed map, at its time limit or at its last event if that was earlier."""
+        """Return the missing end event of a timed map, dated to the time limit or to an earlier last event."""
         started_ms = self.started_at_ms or 0
         at_ms = min(self.last_event_at_ms or started_ms, started_ms + round(minutes * 60_000))
         return MapEnded(at_ms, self.name, self.team1_score, self.team2_score)
@@ -215,7 +217,7 @@ class PlayedMap(msgspec.Struct, kw_only=True):
             case MapStatus.LIVE:
                 return True
             case MapStatus.FINISHED:
-                # The plugin reports over its own connection, so its last report may arrive after the end.
+                # Plugin reports use their own connection, so the last report may arrive after the map's end in the log.
                 return isinstance(event, RoundRestored | MvpNamed)
             case MapStatus.CANCELLED:
                 return False
@@ -233,12 +235,12 @@ class PlayedMap(msgspec.Struct, kw_only=True):
                 self.round_number, self.latest_round = None, event.round_number
                 self.has_final_score = event.is_last
                 self._set_score(event.team1_score, event.team2_score)
-            case LogGap():  # rounds may have ended during the loss; the next score shows how many
+            case LogGap():  # rounds may have ended in the lost lines; the next score shows how many
                 self.is_round_unknown = self.is_scored
                 self.round_number = self.latest_round = self.team1_side = None
             case SidesSwapped():
                 self.team1_side = event.team1_side
-                # In the first round: lines were lost, and the players are not on the sides that were assumed.
+                # In the first round this means that lines were lost, and that the assumed sides were wrong.
                 self.start_side = event.team1_side if self.round_number == 1 else self.start_side
             case RoundRestored():
                 self._restore(event)
@@ -326,10 +328,10 @@ def unknown_maps(maps: Sequence[PlayedMap]) -> list[PlayedMap]:
 
 
 def is_same_map(first: str, second: str) -> bool:
-    """True if both names are of the same map; a workshop map may be named with or without its path."""
+    """True if both names refer to the same map. The name of a workshop map may include its path."""
     return first.rpartition("/")[2] == second.rpartition("/")[2]
 
 
 def map_name(settings: GameSettings, number: int) -> str:
-    """Return the name of the requested map with this number; a list that is too short is repeated."""
+    """Return the requested name of map `number`. If fewer maps are listed than played, the list is repeated."""
     return settings.maps[(number - 1) % len(settings.maps)]

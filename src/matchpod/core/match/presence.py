@@ -1,9 +1,9 @@
 """Track which human players are, were or may be on the server. Bots are ignored.
 
 With a roster, only listed players count. Unlisted players are kicked, and not tracked as players. Listed spectators and
-coaches are guests: the match does not wait for them, and a server with guests only counts as empty. A client counts as
+coaches are guests: the match does not wait for them, and a server with only guests counts as empty. A client counts as
 connected from its first log line, and is in the game once it has entered. A map change disconnects all players for a
-while, so the time of the change is recorded; the match, which has the timers, decides how long to wait for them.
+while, so the time of the change is recorded; `alarms` decides how long the match waits for the players.
 """
 
 from __future__ import annotations
@@ -28,14 +28,15 @@ from matchpod.core.events import (
 from matchpod.core.match.roster import Roster
 
 MAX_SEEN_PLAYERS = 1024
-"""Maximum number of players tracked per match. Far fewer join a server with 64 slots, but ids may be forged."""
+"""Maximum number of players tracked per match. Far fewer players join a server with 64 slots, but a log can contain
+forged ids."""
 
 NOT_LISTED = "You are not on the player list of this match"
 """Kick reason shown to a player who is not on the roster."""
 
 
 class PlayerConnection(msgspec.Struct):
-    """A client on the server. `entered_ms` is None until it enters the map, `side` until it joins a side.
+    """A client on the server. `entered_ms` is when it entered the map, `side` the side that it joined, or None.
 
     `loading_ms` is when it began to load the map; None once it has entered, and while it stays on a map that is over.
     """
@@ -50,14 +51,15 @@ class PlayerConnection(msgspec.Struct):
 class Presence(msgspec.Struct, kw_only=True):
     """The human players of a match.
 
-    `empty_since_ms` is when the last player left; None while a player is connected, and before the first one connects.
-    If `is_map_over`, the map has ended and clients must enter the next map. `loaded_map` is the map loaded last. If
-    `is_cut`, log lines were lost before that load, so the log may lack players who left. `doubt_since_ms` is when lines
-    were last lost; None once the console's list of players agrees. `seen` and `unseen` are the times since when that
-    list has contained or lacked a player. `has_list` is True once the list has shown who is there since the last loss,
-    even if clients are still loading. `left` has the players who left and were not just disconnected by a map change.
-    `guests` has the spectators and coaches on the server. `excused` has the listed players without whom play was
-    started; the match does not wait for them until they connect.
+    `turned_away` has the user ids of unlisted people who tried to join. `empty_since_ms` is when the last player left;
+    None while a player is connected, and before the first player connects. `is_map_over` is True from the end of a map
+    until the next map loads. `loaded_map` is the map that was loaded last. `is_cut` is True if log lines were lost
+    before that load; some players may then have left without a log line. `doubt_since_ms` is when log lines were last
+    lost; None once the console's list of players matches the players tracked here. `seen` and `unseen` map a player to
+    the time since when that list has contained or lacked them. `has_list` is True once that list has confirmed who is
+    on the server since the last loss, even if clients are still loading. `left` has the players who left for another
+    reason than a map change. `guests` has the spectators and coaches on the server. `excused` has the listed players
+    without whom play was started; the match does not wait for them until they connect.
     """
 
     roster: Roster = Roster()
@@ -80,12 +82,12 @@ class Presence(msgspec.Struct, kw_only=True):
 
     @property
     def is_doubtful(self) -> bool:
-        """True if log lines were lost, so the console must be polled for the players (`PlayersSeen`)."""
+        """True if log lines were lost, so that the console must be polled for its list of players (`PlayersSeen`)."""
         return self.doubt_since_ms is not None
 
     @property
     def awaits_list(self) -> bool:
-        """True if log lines were lost, and the console has not yet listed the players for the load time since."""
+        """True if log lines were lost, and the console's list has not yet confirmed who is on the server."""
         return self.is_doubtful and not self.has_list
 
     def mark_doubtful(self, now_ms: int) -> None:
@@ -103,7 +105,7 @@ class Presence(msgspec.Struct, kw_only=True):
         return not self.roster.is_counted(player_id) and is_human(player_id)
 
     def user_id_of(self, player_id: PlayerId) -> int:
-        """Return the newest user id of a person on the server. After lines were lost, another person may have it."""
+        """Return the latest known user id of a person. After lost log lines, the id may belong to another person."""
         known = self.connected.get(player_id) or self.guests.get(player_id)
         return self.turned_away.get(player_id, UNKNOWN_USER_ID) if known is None else known.user_id
 
@@ -114,7 +116,7 @@ class Presence(msgspec.Struct, kw_only=True):
         return tuple(player for player in listed if player not in self.excused) if self.excused else listed
 
     def excuse_absent(self) -> None:
-        """Stop waiting for the listed players who are not connected, until they connect."""
+        """Stop waiting for the listed players who are not connected. They are awaited again once they connect."""
         self.excused.extend(self.absent())
 
     def missing(self) -> tuple[PlayerId, ...]:
@@ -136,7 +138,7 @@ class Presence(msgspec.Struct, kw_only=True):
         return tuple(player for player in self.awaited if player not in self.connected)
 
     def not_here(self) -> tuple[PlayerId, ...]:
-        """Return the listed players who are not connected, awaited or not, in roster order."""
+        """Return the listed players who are not connected, including players who are not awaited, in roster order."""
         return tuple(player for player in self.roster.players if player not in self.connected)
 
     def loading(self) -> tuple[PlayerId, ...]:
@@ -144,7 +146,7 @@ class Presence(msgspec.Struct, kw_only=True):
         return tuple(player for player in self.awaited if self._loading_ms(player) is not None)
 
     def loading_since_ms(self) -> int | None:
-        """Return when the last awaited player began to load the map; None if no awaited player is loading."""
+        """Return when the most recent of the loading awaited players began to load the map; None if none is loading."""
         return max((at_ms for player in self.awaited if (at_ms := self._loading_ms(player)) is not None), default=None)
 
     def is_team_here(self, team: Team, now_ms: int, *, load_ms: int) -> bool:
@@ -160,9 +162,9 @@ class Presence(msgspec.Struct, kw_only=True):
         return player_id in self.connected and (loading_ms is None or loading_ms > began_after_ms)
 
     def loaded_by_ms(self, end_ms: int, load_ms: int) -> int:
-        """Return until when to wait for players who are loading the map at `end_ms`; `end_ms` if others are absent.
+        """Return `end_ms`, extended for awaited players who are still loading. Absent players prevent the extension.
 
-        Players who connect after `end_ms`, or have been loading for `load_ms` by then, are not waited for.
+        So do players who connected after `end_ms`, or had been loading for `load_ms` by that time.
         """
         began = [at_ms for player in self.awaited if (at_ms := self._loading_ms(player)) is not None]
         is_waiting = not self.absent() and all(at_ms <= end_ms < at_ms + load_ms for at_ms in began)
@@ -173,7 +175,7 @@ class Presence(msgspec.Struct, kw_only=True):
         return None if connection is None else connection.loading_ms
 
     def complete_since_ms(self) -> int | None:
-        """Return when the last awaited player entered; None if a player is missing, or if there is no roster."""
+        """Return when the last awaited player entered; None if one of them has not entered, or without a roster."""
         awaited = self.awaited
         entered = [self.connected[player].entered_ms for player in awaited if player in self.connected]
         known = [at_ms for at_ms in entered if at_ms is not None]
@@ -199,7 +201,7 @@ class Presence(msgspec.Struct, kw_only=True):
             case RoundStarted():
                 self._connect_line_ups(event, now_ms)
             case LogGap() if self.is_doubtful:
-                self.doubt_since_ms, self.has_list = now_ms, False  # keep the players that the console has listed
+                self.doubt_since_ms, self.has_list = now_ms, False  # keep `seen` and `unseen`
             case LogGap():
                 self.mark_doubtful(now_ms)
             case PlayersSeen() if self.is_doubtful and not self.is_map_over:
@@ -215,7 +217,7 @@ class Presence(msgspec.Struct, kw_only=True):
         return [Kick(player_id, found.user_id, NOT_LISTED) for player_id, found in here if self.is_unlisted(player_id)]
 
     def map_ended(self, now_ms: int) -> None:
-        """Record the end of a map that is not the last: all players have to enter the next map."""
+        """Record that a map has ended and another map follows, which all players have to enter."""
         self.is_map_over = True
         self.map_change_at_ms = now_ms
         for connection in self.connected.values():
@@ -233,7 +235,7 @@ class Presence(msgspec.Struct, kw_only=True):
             return []
         match event:
             case PlayerConnected():
-                self.seen.pop(event.player_id, None)  # the client loads from now on
+                self.seen.pop(event.player_id, None)  # the client has to load again
                 self._connect(event.player_id, PlayerConnection(event.user_id, event.name, loading_ms=now_ms))
             case PlayerEntered():
                 self._connect(event.player_id, PlayerConnection(event.user_id, event.name, now_ms, self._side(event)))
@@ -242,7 +244,7 @@ class Presence(msgspec.Struct, kw_only=True):
         return []
 
     def _kick_unlisted(self, event: PlayerConnected | PlayerEntered | PlayerJoinedSide) -> Kick:
-        # Kicking a client that is still loading may fail, so later lines repeat the kick. Side lines have no user id.
+        # A kick may fail while the client is loading, so each later line about the client repeats it.
         if isinstance(event, PlayerJoinedSide):
             user_id = self.turned_away.get(event.player_id, UNKNOWN_USER_ID)
         else:
@@ -267,7 +269,7 @@ class Presence(msgspec.Struct, kw_only=True):
             self.teams[event.player_id] = event.team
         connection.name = event.name
         connection.side = event.side
-        # After a map ends the game moves players between sides of the old map, so a side does not prove entry then.
+        # After a map ends, the game still moves players between sides. This is no proof that they entered the next map.
         if connection.entered_ms is None and event.side is not None and not self.is_map_over:
             connection.entered_ms, connection.loading_ms = now_ms, None
 
@@ -317,9 +319,9 @@ class Presence(msgspec.Struct, kw_only=True):
         self.is_map_over = False
 
     def _reconcile(self, event: PlayersSeen, now_ms: int) -> list[Kick]:
-        """Apply the console's list. New players connect at once.
+        """Apply the console's list of players. Players who are new on the list count as connected at once.
 
-        After `load_ms`, new players enter the game and players missing from the list leave.
+        Players who have been on the list for `load_ms` have entered; players missing from it for `load_ms` have left.
         """
         kicks = []
         for player_id, name in event.names.items():
@@ -346,7 +348,7 @@ class Presence(msgspec.Struct, kw_only=True):
         return kicks
 
     def _is_certain(self, connection: PlayerConnection) -> bool:
-        """False if the log line of a player's entry may be lost: the client connected before lines were lost."""
+        """False if the line about the player's entry may be lost, because the client connected before the loss."""
         began_ms, is_logged = connection.loading_ms, connection.user_id != UNKNOWN_USER_ID
         has_begun = is_logged and began_ms is not None and began_ms > (self.doubt_since_ms or 0)
         return connection.entered_ms is not None or has_begun
@@ -361,7 +363,7 @@ class Presence(msgspec.Struct, kw_only=True):
             connection.entered_ms, connection.loading_ms = now_ms, None
 
     def _connect_line_ups(self, event: RoundStarted, now_ms: int) -> None:
-        # If connect lines were lost, a match that is being played must not appear empty.
+        # Players of a round are connected, even if the lines about it were lost: a match in play must not appear empty.
         for player_id in (*event.team1, *event.team2):
             if is_human(player_id) and player_id not in self.connected and not self.is_outsider(player_id):
                 self._connect(player_id, PlayerConnection(UNKNOWN_USER_ID, "", now_ms))

@@ -1,7 +1,7 @@
 """Complete a series from the plugin's reports when log lines were lost.
 
-The log is the primary source. For maps whose end was lost, the plugin's reports determine the map number and, if
-possible, the winner.
+The log is the primary source. For maps whose end is missing from the log, the plugin's reports determine the map number
+and, if possible, the winner.
 """
 
 from __future__ import annotations
@@ -21,9 +21,10 @@ Report = LiveReported | ResultReported | SeriesReported
 class ReportedSeries(msgspec.Struct, kw_only=True, omit_defaults=True):
     """The latest reports of the plugin.
 
-    `live_number` is the number of a map reported live before the log shows it. `over_since_ms` is when the series was
-    reported over, or was won by known wins; a grace period for missing lines and reports begins then. `cut` is the
-    previous state of a map that seemed to go live again after lines were lost, but may have been a later map.
+    `live_number` is the number of a map that was reported live before the log shows it. `over_since_ms` is when the
+    grace period for missing lines and reports began: at the reported end of the series, or when its maps were over. If
+    a map seems to go live again after lost lines, `cut` keeps its previous state, because a later map may have gone
+    live instead.
     """
 
     rules: SeriesRules
@@ -44,25 +45,26 @@ class ReportedSeries(msgspec.Struct, kw_only=True, omit_defaults=True):
                 self.score = score
                 self.over_since_ms = now_ms
             case _:
-                pass  # a series of another length, or an aborted series
+                pass  # does not fit the series format, or the series was aborted
 
     def _score_of(self, report: SeriesReported) -> tuple[int, int]:
         return self.rules.given.plus(report.team1_maps, report.team2_maps)  # the plugin does not count given maps
 
     def extend_wait(self, now_ms: int) -> None:
-        """Restart the grace period, because the beginning of a round shows that the log is still being received."""
+        """Restart the grace period: the beginning of a round shows that log lines still arrive."""
         if self.over_since_ms is not None:
             self.over_since_ms = now_ms
 
     def discard_end(self, map_number: int) -> None:
-        """Discard the reported end of a map that is played again, and of the series."""
+        """Discard the reported ends of this map and of the series, because the map is played again."""
         self.results.pop(map_number, None)
         self.score = self.over_since_ms = None
 
     def current_number(self, loaded: str, settings: GameSettings, current: PlayedMap) -> int:
         """Return the number of the map that the server is on, from the plugin's report or the name of the loaded map.
 
-        `loaded` is that name if log lines were lost. Otherwise it is empty, because a restarted map may have any name.
+        `loaded` is that name if log lines were lost. Otherwise it is empty: the name of a restarted map does not show
+        its number.
         """
         number = max(current.number + current.is_finished, self.live_number or 0)
         if number == current.number and is_same_map(loaded, current.name):
@@ -71,7 +73,7 @@ class ReportedSeries(msgspec.Struct, kw_only=True, omit_defaults=True):
         return next((index for index in later if is_same_map(loaded, map_name(settings, index))), number)
 
     def end_maps_before(self, number: int, settings: GameSettings, maps: list[PlayedMap]) -> None:
-        """End all maps before this number, including maps of which the log has nothing."""
+        """End all maps before this number, including maps that do not appear in the log at all."""
         while maps[-1].number + maps[-1].is_finished < number:
             if maps[-1].is_finished:
                 maps.append(PlayedMap.upcoming(settings, maps[-1].number + 1))
@@ -79,7 +81,7 @@ class ReportedSeries(msgspec.Struct, kw_only=True, omit_defaults=True):
         self.infer_results(maps)
 
     def finalize(self, settings: GameSettings, maps: list[PlayedMap]) -> bool:
-        """End the current map and add the maps that the final score requires; False if no score was reported."""
+        """End the current map, and add ended maps until they account for the final score; False if it is unknown."""
         if self.score is None:
             return False
         self.end_maps_before(maps[-1].number + 1, settings, maps)
@@ -88,7 +90,7 @@ class ReportedSeries(msgspec.Struct, kw_only=True, omit_defaults=True):
         return True
 
     def begin_map(self, settings: GameSettings, maps: list[PlayedMap], *, is_cut: bool) -> None:
-        """Make the map that goes live the last of `maps`. If lines were lost while a map was live, keep it in `cut`."""
+        """Make the map that goes live the last of `maps`. If lines were lost during a live map, keep it in `cut`."""
         is_doubtful = is_cut and maps[-1].status is MapStatus.LIVE
         self.live_number, self.cut = None, maps[-1] if is_doubtful else None
         if is_doubtful:
@@ -97,7 +99,7 @@ class ReportedSeries(msgspec.Struct, kw_only=True, omit_defaults=True):
             maps.append(PlayedMap.upcoming(settings, maps[-1].number + 1))
 
     def assign_number(self, number: int, settings: GameSettings, maps: list[PlayedMap]) -> None:
-        """Apply the reported number of the last map, which may be a later map instead of a restart of the same map."""
+        """Apply the reported number of the last map, which after lost lines may be a later map than assumed."""
         if self.cut is not None and maps[-1].number < number <= self.rules.map_count:
             last, maps[-1], self.cut = maps[-1], self.cut, None
             self.end_maps_before(number, settings, maps)
@@ -113,20 +115,20 @@ class ReportedSeries(msgspec.Struct, kw_only=True, omit_defaults=True):
         return max(self.rules.score(winners_of(maps))) + len(unknown_maps(maps)) >= self.rules.format.wins_needed
 
     def is_winner_known(self, maps: Sequence[PlayedMap]) -> bool:
-        """True if the winner of a match that is over is known, even if the winner of a map is not."""
+        """True if the winner of a match that is over is known, even if the winner of one of its maps is unknown."""
         return not unknown_maps(maps) or self.score is not None or self.is_decided(maps)
 
     def unassigned_wins(self, maps: Sequence[PlayedMap]) -> tuple[int, int] | None:
-        """Return the wins in the final score that known map winners do not explain; None without a consistent score."""
+        """Return each team's wins in the final score beyond the known wins; None if no score fits the known wins."""
         return None if self.score is None else self.rules.unassigned_wins(self.score, winners_of(maps))
 
     def accounts_for(self, maps: Sequence[PlayedMap]) -> bool:
-        """True if a final score was reported and the maps with an unknown winner are enough for its unassigned wins."""
+        """True if a final score was reported, and the maps with an unknown winner are enough to account for it."""
         wins = self.unassigned_wins(maps) or (0, 0)
         return self.score is not None and sum(wins) <= len(unknown_maps(maps))
 
     def infer_results(self, maps: Sequence[PlayedMap]) -> None:
-        """Set the winner of unknown maps from their reported result, or from the series score if all maps are over."""
+        """Set unknown map winners from the reported results, or from the series score once all maps are over."""
         reported = [played for played in unknown_maps(maps) if played.number in self.results]
         winners = winners_of(maps) + [Winner.of(*self.results[played.number]) for played in reported]
         if self.score is None or self.rules.unassigned_wins(self.score, winners) is not None:

@@ -5,12 +5,13 @@ map. Counts are used only if they cannot belong to another map; otherwise the sh
 """
 
 # RULES
-# - These counts no longer change: the rounds of a finished map except its last round, and all rounds of earlier maps.
-#   A report that contradicts them belongs to another map.
-# - A map that is not live yet has no shots. If the report repeats the counts of the current map and adds its last
-#   round, it belongs to the current map.
-# - While the last round of the previous map has no count, the same is true of a report with a round that the live map
-#   has not reached: it belongs to the previous map. Otherwise such a round counts, as reports may overtake the log.
+# - The counts of an earlier map, and of a finished map except for its last round, no longer change.
+#   A report that contradicts these counts belongs to another map.
+# - A map that is not live yet has no shots. A report that names such a map may belong to the current map.
+#   It does if it repeats counts of the current map and ends with the current map's last round.
+# - A report that names the live map, but has a round that it has not reached, may belong to the previous map.
+#   It does if the last round of the previous map has no count yet, and the report repeats counts of that map.
+#   If the last round of the previous map has a count, the report is ahead of the log and belongs to the live map.
 
 from __future__ import annotations
 
@@ -27,14 +28,14 @@ Counts = Mapping[int, dict[PlayerId, tuple[int, int]]]
 
 
 class ReportedShots(msgspec.Struct, omit_defaults=True):
-    """The state of the shot reports of a match."""
+    """The state that is needed to assign the shot reports of a match to its maps."""
 
     has_counter: bool = False
     """True once a plugin has reported that it counts shots."""
     newest: dict[int, int] = {}
-    """The highest sequence number of the reports of each map."""
+    """Highest sequence number of the reports, per map number."""
     final_map: int | None = None
-    """The map whose newest report is its final report."""
+    """Number of the map whose newest report was its final report."""
     misplaced: int = 0
     """Number of reports with counts that were ignored because it is uncertain which map they belong to."""
 
@@ -48,7 +49,7 @@ class ReportedShots(msgspec.Struct, omit_defaults=True):
         sequence: int | None = None,
         is_final: bool = False,
     ) -> list[ShotsCounted]:
-        """Return the new counts of a report, each with its map; an empty list if the map is uncertain."""
+        """Return the new counts of a report as events of the map to which they belong; empty if it is uncertain."""
         self.has_counter = True
         counted = {number: players for number, players in counts.items() if players}
         played = _map_of(maps, map_number, counted)
@@ -63,7 +64,7 @@ class ReportedShots(msgspec.Struct, omit_defaults=True):
             self.final_map = played.number if is_final else None
         if played.status is not MapStatus.LIVE:
             counts = {number: players for number, players in counted.items() if number not in _settled(maps, played)}
-        elif sequence is not None:  # a restored backup has removed the other rounds
+        elif sequence is not None:  # rounds missing from the report were removed by a restored backup
             counts = {number: {} for number in played.ledger.shots} | dict(counts)
         is_newest = sequence is not None
         return [ShotsCounted(at_ms, played.number, number, counts[number], is_newest=is_newest) for number in counts]
@@ -101,7 +102,7 @@ def _continues(played: PlayedMap, counted: Counts) -> bool:
 
 
 def _settled(maps: Sequence[PlayedMap], played: PlayedMap) -> Counts:
-    """Return the counts of a finished map that no longer change."""
+    """Return those counts of a finished map that can no longer change."""
     last = _last_round(played) if played is maps[-1] else None
     return {number: shots for number, shots in _known(played).items() if number != last}
 
@@ -122,6 +123,6 @@ def _has_last_count(played: PlayedMap) -> bool:
 
 
 def _last_round(played: PlayedMap) -> int:
-    """Return the number of the latest round in the log; 0 if there is none."""
+    """Return the number of the latest round in the log; 0 if the log has no round."""
     records = played.ledger.records()
     return records[-1].number if records else 0

@@ -1,7 +1,7 @@
 """List the people of a match and their roles: who may be on its server now, who plays, and who only watches.
 
-A match begins with the people in its settings; actions may change them later. Only players are awaited, and only their
-statistics count. Spectators and coaches are just let in. Every change returns a new roster.
+A match begins with the people in its settings; actions may change them later. The match waits only for players, and
+only their statistics count. Spectators and coaches are only allowed on the server. Every change returns a new roster.
 """
 
 from __future__ import annotations
@@ -33,12 +33,12 @@ class RosterRole(StrEnum):
 
     @property
     def plays(self) -> bool:
-        """True for players, who are awaited and whose statistics count."""
+        """True for the roles of players: the match waits for them, and their statistics count."""
         return self in _PLAYERS
 
     @staticmethod
     def of_match(match_type: MatchType) -> tuple[RosterRole, ...]:
-        """Return the roles that people can have in matches of a type."""
+        """Return the roles that people can have in a match of this type."""
         if not match_type.has_series:
             return RosterRole.PLAYER, RosterRole.SPECTATOR
         return tuple(role for role in RosterRole if role is not RosterRole.PLAYER)
@@ -82,12 +82,12 @@ class Roster(msgspec.Struct, frozen=True, kw_only=True):
         return self.roles.get(player_id)
 
     def team_of(self, player_id: PlayerId) -> Team | None:
-        """Return the team that lists a person as a player, now or formerly; None if there is none."""
+        """Return the team for which a person plays, or played before they were removed; None if there is none."""
         team = _TEAMS.get(self.roles.get(player_id, RosterRole.SPECTATOR))
         return team or _TEAMS.get(self.former.get(player_id, RosterRole.SPECTATOR))
 
     def is_let_in(self, player_id: PlayerId) -> bool:
-        """True if a person may be on the server."""
+        """True if a person is allowed on the server."""
         return self.is_open or player_id in self.roles
 
     def is_guest(self, player_id: PlayerId) -> bool:

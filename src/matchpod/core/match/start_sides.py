@@ -1,8 +1,9 @@
 """Choose on which sides the teams begin the maps of a series, so that no team always begins as CT.
 
-A caller may give the sides of all maps. Otherwise team1 begins the first map as CT, and the teams alternate. The last
-map of a series, which decides it, begins with a knife round. Servers without the match plugin have no knife rounds, so
-the sides are derived from a hash of the server id: random, but the same whenever they are computed.
+A caller may give the sides of all maps. Otherwise team1 begins the first map as CT, and the teams alternate. In a
+series of several maps, the last map begins with a knife round. Servers without the match plugin have no knife rounds;
+there the sides of the last map are derived from a hash of the server id: random, but the same whenever they are
+computed.
 """
 
 from __future__ import annotations
@@ -25,9 +26,10 @@ def with_sides(settings: GameSettings, server_id: str) -> GameSettings:
 
 
 def decided_by(settings: GameSettings, number: int, start_side: Side | None) -> SidesBy | None:
-    """Return what decided the sides on map `number`, on which team1 began as `start_side`.
+    """Return how the sides on map `number` were decided. `start_side` is the side on which team1 began.
 
-    None if it is unknown, if nothing was requested, or if the players chose other sides, as they can without a roster.
+    None if this is unknown, if no sides were requested, or if the players chose other sides, as they can without a
+    roster.
     """
     wanted = settings.sides_on(number)
     if wanted is None or start_side is None:

@@ -30,10 +30,10 @@ class MatchState(msgspec.Struct, kw_only=True):
     `asked_at_ms` is when the last StartPlay or LoadMap was requested; None once the server has carried it out.
     `roster_broken_ms` is when a listed player was first absent although all had joined, while no map is live; None once
     all have entered or play is requested. `is_start_ordered` is True if a person ordered the next map to begin without
-    the missing players. `start_awaited_ms` is since when all players are there and have to start the next map
-    themselves; None once it is live. `disturbed_ms` is when players were last unable to join as usual, or when the log
-    may lack their joining, because lines were lost or the server was silent or replaced. `extra_join_ms` is the time
-    that actions added to the current time to join. `action_changes` has every state of every action, in order;
+    the missing players. `start_awaited_ms` is since when the match waits for its players, who are all there, to start
+    the next map themselves; None once that map is live. `disturbed_ms` is when players may last have been unable to
+    join or to be logged as joined, because lines were lost or the server was silent or replaced. `extra_join_ms` is the
+    time that actions added to the current time to join. `action_changes` has every state of every action, in order;
     `open_actions` has the actions that are neither done nor failed.
     """
 
@@ -75,18 +75,18 @@ class MatchState(msgspec.Struct, kw_only=True):
 
     @property
     def is_plugin_list_outdated(self) -> bool:
-        """True if the roster has changed since it was sent to the match plugin at creation."""
+        """True if the roster differs from the one that was sent to the match plugin at creation."""
         return self.settings.uses_plugin and self.roster.roles != Roster.of(self.settings).roles
 
     @property
     def map_number(self) -> int:
-        """The number of the current or next map; of the last map after the match is over."""
+        """The number of the current map, or between maps of the next map. After the match, that of the last map."""
         has_next = self.current_map.is_finished and self.phase is not MatchPhase.OVER
         return self.current_map.number + has_next
 
     @property
     def series_score(self) -> tuple[int, int]:
-        """Maps won by each team, including maps that it was given.
+        """The number of maps won by each team, including maps given before the series.
 
         If a finished match has a map with an unknown winner, this is the score that the plugin reported, if any.
         """
@@ -95,7 +95,7 @@ class MatchState(msgspec.Struct, kw_only=True):
 
     @property
     def winner(self) -> Winner | None:
-        """The winner; None while undecided, if canceled, and in a deathmatch."""
+        """The winner of the match; None while undecided, if it was canceled, and in a deathmatch."""
         if self.outcome is not None and self.outcome.forfeited_to is not None:
             return Winner(self.outcome.forfeited_to)
         is_over = self.outcome is not None and self.outcome.is_finished and self.current_map.is_scored
@@ -103,12 +103,12 @@ class MatchState(msgspec.Struct, kw_only=True):
 
     @property
     def is_log_complete(self) -> bool | None:
-        """False if lines of the log that count are known to be missing; None if no map has begun."""
+        """False if log lines that count are known to be missing; None if no map has begun."""
         begun = [played for played in self.maps if played.started_at_ms is not None]
         return all(played.is_complete for played in begun) if begun else None
 
     def team_of(self, player_id: PlayerId) -> Team | None:
-        """Return a player's team: from the roster, else from the game; None in free-for-all and if unknown."""
+        """Return a player's team from the roster, or else from the game; None in free-for-all and if unknown."""
         team = self.roster.team_of(player_id) or self.presence.teams.get(player_id)
         return None if self.settings.is_free_for_all else team
 

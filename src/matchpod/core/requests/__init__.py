@@ -1,1 +1,1 @@
-"""Read what callers send: bodies, queries, texts, dates."""
+"""Validate what callers send: request bodies, query strings, texts and dates."""

@@ -69,7 +69,7 @@ BY: Final = replace(
 REASON: Final = ruling_request.REASON
 
 VALUES: Final[tuple[AnyField, ...]] = (ROUND, TEXT, STEAM_ID, AS, OUT, IN, SECONDS, WINNER)
-"""The fields that depend on the type of the action."""
+"""The fields that only some types of actions have."""
 FIELDS: Final[tuple[AnyField, ...]] = (TYPE, *VALUES, REASON, BY)
 
 
@@ -106,5 +106,5 @@ def read_action_request(body: object, action_id: str) -> ActionRequest:
 
 
 def read_action_id(text: str) -> str | None:
-    """Return the text if it is a valid id of an action, else None."""
+    """Return the text if it is a valid action id, else None."""
     return text if re.fullmatch(ACTION_ID, text) else None

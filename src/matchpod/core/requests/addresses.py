@@ -1,8 +1,8 @@
-"""Decide whether an address or the host in a URL is public or is this machine, without DNS lookups.
+"""Decide whether an address, or the host in a URL, is public or is this machine, without DNS lookups.
 
 An address is public unless the IANA registries of special-purpose addresses list it. An IPv6 address that contains an
-IPv4 address is judged by the IPv4 address, because a tunnel or translator forwards to it. Python versions know
-different special addresses, so the tables add what at least one supported version lacks.
+IPv4 address is public if the IPv4 address is, because a tunnel or translator forwards to it. Python versions differ in
+the special addresses that they know, so the tables add the addresses that a supported version lacks.
 """
 
 from __future__ import annotations
@@ -13,9 +13,9 @@ from typing import Final
 from urllib.parse import urlsplit
 
 _GLOBAL_UNICAST: Final = IPv6Network("2000::/3")
-"""The only part of IPv6 that is allocated to the internet. Most special addresses are outside of it."""
+"""The only part of IPv6 that is allocated to the internet. Most special addresses are outside this network."""
 
-# As of November 2026. They contain a few globally reachable addresses, but callback receivers do not use them.
+# As of November 2026. A few addresses in these networks are public, but callback receivers do not use them.
 _IPV6_SPECIAL: Final = (
     IPv6Network("2001::/23"),  # protocol assignments
     IPv6Network("3fff::/20"),  # documentation
@@ -32,7 +32,8 @@ _NAT64: Final = (
 )
 
 _NUMBER: Final = re.compile(r"0[xX](?P<hex>[0-9A-Fa-f]*)|0(?P<octal>[0-7]*)|(?P<decimal>[1-9][0-9]*)")
-"""A part of an IPv4 address in any form that systems accept: `127.1`, `0x7f.1` and `2130706433` are loopback too."""
+"""Matches a part of an IPv4 address in every notation that systems accept: `127.1`, `0x7f.1` and `2130706433` are
+loopback too."""
 
 
 def is_public(address: str) -> bool:
@@ -61,7 +62,8 @@ def is_loopback(host: str) -> bool:
 def private_host(url: str) -> str | None:
     """Return the host of a valid URL if it is a non-public address or a name of this machine.
 
-    None for public addresses and for other names, whose addresses are known only after a DNS lookup.
+    Return None for public addresses, and for all other names, because their addresses are known only after a DNS
+    lookup.
     """
     host = (urlsplit(url).hostname or "").removesuffix(".")
     if ":" in host:

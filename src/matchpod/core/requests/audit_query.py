@@ -1,4 +1,4 @@
-"""Parse the query string of the audit log. The log is paged by entry id, so that new entries do not shift pages."""
+"""Parse the query string of the audit log. Pages continue after an entry id, so that new entries do not shift them."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ class AuditQuery(msgspec.Struct, frozen=True, kw_only=True):
 
 
 def read_audit_query(pairs: Sequence[tuple[str, str]]) -> AuditQuery:
-    """Parse the query; raise InvalidParamsError with all faults. The entry `before` may have been deleted since."""
+    """Parse the query; raise InvalidParamsError with all faults. The entry `before` need not exist any longer."""
     fields = QueryFields(pairs, _NAMES)
     before = fields.text("before", _id_fault)
     page_size = fields.integer("pageSize", at_least=1, at_most=MAX_PAGE_SIZE)

@@ -20,7 +20,8 @@ from matchpod.core.requests.json_fields import Faults, Fields, RequestField
 from matchpod.core.requests.query_fields import QueryFields
 
 CALLBACK_ID: Final = r"[0-9A-Za-z_-]{1,64}"
-"""Pattern of callback ids. Broader than the ids we generate; keeps NUL and lone surrogates out of the database."""
+"""Pattern of callback ids: broader than the ids that the service generates, but without NUL and lone surrogates, which
+the database does not accept."""
 
 SINCE: Final = RequestField(
     name="since",
@@ -28,7 +29,7 @@ SINCE: Final = RequestField(
     meaning="Only callbacks created at this time or later, in ISO 8601.",
     is_required=True,
 )
-"""The only field in the body of a redelivery of given-up callbacks."""
+"""The only field in the request body that redelivers the callbacks that were given up."""
 
 _NAMES: Final = ("page", "pageSize", "state", "serverId", "since", "until")
 
@@ -78,7 +79,7 @@ def read_callbacks_query(pairs: Sequence[tuple[str, str]]) -> CallbacksQuery:
 
 
 def read_redeliver_request(body: object) -> int:
-    """Return the `since` of a decoded body in milliseconds. A date means the beginning of its day."""
+    """Return the decoded body's `since` in milliseconds. A date without a time means the beginning of its day."""
     faults = Faults()
     fields = Fields.of(body, FieldPath(), (SINCE,), faults)
     since = None if fields is None else fields.read(SINCE)

@@ -9,7 +9,7 @@ from matchpod.core.requests.query_fields import QueryFields
 
 NUMBER: Final = "number"
 MAX_NUMBER: Final = 1_000
-"""Highest demo number in a query, far more than the demos of a map."""
+"""Highest demo number in a query. A map never has nearly as many demos."""
 
 
 def read_demo_query(pairs: Sequence[tuple[str, str]]) -> int | None:

@@ -22,7 +22,7 @@ from matchpod.core.views import leaderboard
 from matchpod.core.views.leaderboard import LeaderboardSort
 
 MAX_PAGE: Final = 1_000_000_000
-"""Highest page number. It is beyond the end of any list, and `page * pageSize` fits in 64 bits."""
+"""Highest page number. No list has as many pages, and `page * pageSize` still fits into 64 bits."""
 
 DEFAULT_PAGE_SIZE: Final = 20
 MAX_PAGE_SIZE: Final = 100
@@ -30,16 +30,17 @@ MAX_PAGE_SIZE: Final = 100
 
 DEFAULT_EVENTS: Final = 100
 MAX_EVENTS: Final = 1000
-"""Default and maximum number of timeline items per response, a few hundred kilobytes. A higher `limit` is reduced."""
+"""Default and maximum number of timeline items per response, a few hundred kilobytes. Higher limits are reduced."""
 
 MAX_SEQ: Final = 2**53 - 1
 """Highest `afterSeq`: the largest integer that every JSON parser represents exactly."""
 
 MAX_MAP_NAME: Final = 128
-"""Maximum length of a map name in a filter, longer than any known name. Servers may use any name."""
+"""Maximum length of a map name in a filter: longer than any known name, because servers may use any name."""
 
 SERVER_ID: Final = r"[0-9A-Za-z_-]{1,64}"
-"""Pattern of server ids. Broader than the ids we generate; keeps NUL and lone surrogates out of the database."""
+"""Pattern of server ids: broader than the ids that the service generates, but without NUL and lone surrogates, which
+the database does not accept."""
 
 _SERVER_ID: Final = re.compile(SERVER_ID)
 _UUID: Final = re.compile(r"[0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12}")
@@ -56,7 +57,7 @@ _MAPS_NAMES: Final = ("page", "pageSize", "limit", "map", "status", "serverId", 
 class ListQuery(msgspec.Struct, frozen=True, kw_only=True):
     """Filters and page of a list of series or maps; `from_ms` is inclusive, `before_ms` exclusive.
 
-    Both are compared with the start time, so either of them excludes entries that never started.
+    Both are compared with the start time, so either of them excludes series and maps that never started.
     """
 
     page: int = 1
@@ -65,20 +66,20 @@ class ListQuery(msgspec.Struct, frozen=True, kw_only=True):
     server_id: str | None = None
     map_name: str | None = None
     labels: tuple[Label, ...] = ()
-    """Only entries of matches with all of these labels."""
+    """Only series or maps of matches that have all of these labels."""
     from_ms: int | None = None
     before_ms: int | None = None
 
 
 class EventsQuery(msgspec.Struct, frozen=True, kw_only=True):
-    """At most `limit` timeline items after `after_seq`."""
+    """A request for at most `limit` timeline items after `after_seq`."""
 
     after_seq: int = 0
     limit: int = DEFAULT_EVENTS
 
 
 class LeaderboardQuery(msgspec.Struct, frozen=True, kw_only=True):
-    """The top players by one statistic, at most `limit`."""
+    """A request for the top players by one statistic, at most `limit`."""
 
     sort_by: LeaderboardSort = LeaderboardSort.KILLS
     limit: int = leaderboard.DEFAULT_LIMIT
@@ -127,7 +128,7 @@ def read_map_id(text: str) -> str | None:
 
 
 def read_series_id(text: str) -> str | None:
-    """Return the `id` or `seriesId` of a series as stored; None if the text is neither."""
+    """Return an id of a series, in the form of its `id` or `seriesId`, as it is stored; None if the text is neither."""
     return text if _SERIES_ID.fullmatch(text) else read_map_id(text)
 
 

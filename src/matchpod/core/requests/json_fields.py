@@ -1,6 +1,6 @@
 """Read the fields of a decoded JSON object and report all faults at once.
 
-`Faults` collects faults, `Fields` reads one object. Reading returns None for a field that is absent or invalid, and
+`Faults` collects faults, `Fields` reads one object. Reading a field returns None if the field is absent or invalid, and
 adds a fault if it is invalid. JSON null counts as absent. The rules of values are in `field_rules`.
 """
 
@@ -17,7 +17,7 @@ from matchpod.core.model import MatchType
 from matchpod.core.requests.text_rules import nearest, printable
 
 MAX_FAULTS = 50
-"""Maximum number of faults listed per request, more than anyone corrects at once. Further faults are only counted."""
+"""Maximum number of faults listed per request, more than a person corrects at once. Further faults are only counted."""
 
 MAX_HINTS = 4
 """Maximum number of unknown fields per object that get a suggestion, because finding the nearest name is slow."""
@@ -48,7 +48,7 @@ class Faults:
             self._listed.append(fault)
 
     def count(self, faults: int) -> None:
-        """Count faults that are not listed."""
+        """Add a number of faults to the total without listing them."""
         self._total += faults
 
     def error(self, request: str = "the request body") -> InvalidFieldsError:
@@ -100,7 +100,7 @@ class Fields:
 
     @staticmethod
     def of(value: object, path: FieldPath, known: Sequence[AnyField], faults: Faults) -> Fields | None:
-        """Return the fields of an object and add a fault for each unknown one; None and a fault for a non-object."""
+        """Return the fields of an object, adding a fault for each unknown field; None and a fault for a non-object."""
         if not isinstance(value, dict):
             faults.add(Fault(FaultCode.NOT_AN_OBJECT, path=path))
             return None

@@ -1,4 +1,4 @@
-"""Decode a JSON body within limits of its decoding time: a body within the size limit could take a second."""
+"""Decode a JSON body, and limit the time that this takes: some bodies within the size limit would take a second."""
 
 from __future__ import annotations
 
@@ -12,15 +12,16 @@ import msgspec
 from matchpod.core.errors import InvalidParamsError
 
 MAX_ITEMS: Final = 500
-"""Maximum number of fields, array items, objects and arrays in a body, several times as many as a valid body can have.
+"""Maximum number of fields, array items, objects and arrays in a body, several times as many as in any valid body.
 Decoding 160 KB of numbers would block all other requests for half a second."""
 
 MAX_DIGITS: Final = 400
-"""Maximum length of a number. The largest float has 309 digits. The decoding time is quadratic in the length."""
+"""Maximum number of characters in a number. The largest float has 309 digits. The time to decode a number is quadratic
+in its length."""
 
-# An unterminated string matches to the end of the body. Otherwise the search would scan to the end from every quote.
+# An unterminated string matches up to the end of the body; otherwise every quote would cause a scan to the end.
 _TOKEN: Final = re.compile(rb'[,\[{]|"(?:[^"\\]++|\\.)*+"?|[0-9][0-9.eE+-]*+', re.DOTALL)
-# Matches only from the start of a run of digits. Otherwise the search would begin again at every character of a run.
+# Matches only from the start of a run of digits, so that the search does not begin again at every digit.
 _LONG_NUMBER: Final = re.compile(rb"(?<![0-9.eE+-])[0-9.eE+-]{%d}" % (MAX_DIGITS + 1))
 _SEPARATORS: Final = frozenset(b",[{")
 _TOKENS_OF_ITEM: Final = 3
@@ -31,7 +32,7 @@ NOT_JSON: Final = "The request body is not JSON."
 
 
 def decode_json(body: bytes) -> object:
-    """Return the decoded body; InvalidParamsError if it exceeds a limit or is not JSON."""
+    """Return the decoded body. Raise InvalidParamsError if the body exceeds a limit or is not JSON."""
     if fault := json_size_fault(body):
         raise InvalidParamsError(f"The request body {fault}.")
     try:
@@ -45,8 +46,8 @@ def _not_json(body: bytes) -> str:
     """Return what is wrong with a body that is not JSON, and where."""
     with suppress(RecursionError):
         try:
-            # Only the decoder of `json` reports an exact position. It also stops at the first error, so the limits hold
-            # for it.
+            # Decode again with `json`, because only its decoder reports an exact position. The size limits hold for it
+            # too.
             json.loads(body.decode())
         except json.JSONDecodeError as exc:
             what = exc.msg[:1].lower() + exc.msg[1:].removesuffix(" at")
@@ -57,13 +58,13 @@ def _not_json(body: bytes) -> str:
 
 
 def json_size_fault(body: bytes) -> str | None:
-    """Return the limit that a JSON body exceeds, as a phrase that follows "The request body"; None if there is none.
+    """Return the limit that a JSON body exceeds, as a phrase that follows "The request body"; None if it exceeds none.
 
-    Malformed JSON is not a fault here, because decoding stops at the first error.
+    Malformed JSON is not a fault here: the decoder rejects it, and stops at the first error.
     """
     if len(body) <= MAX_ITEMS:
         return None
-    # Fast path for most bodies. It also counts characters inside of strings.
+    # Fast path for most bodies. This count includes characters inside strings, so it can only be too high.
     if sum(map(body.count, (b",", b"[", b"{"))) <= MAX_ITEMS and _LONG_NUMBER.search(body) is None:
         return None
     items = 0

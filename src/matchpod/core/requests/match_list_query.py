@@ -43,7 +43,7 @@ class ListedOutcome(StrEnum):
 
     FINISHED = "finished"
     CANCELED = "canceled"
-    """Without a result, but not because of a failure."""
+    """Ended without a result, but not because of a failure."""
     FAILED = "failed"
 
 
@@ -53,7 +53,7 @@ class MatchListQuery(msgspec.Struct, frozen=True, kw_only=True):
     page: int = 1
     page_size: int = DEFAULT_PAGE_SIZE
     words: tuple[str, ...] | None = None
-    """Only matches that have, for each search word, a word that begins with it; None without a search."""
+    """Search words. Only matches that have, for each of them, a word that begins with it; None without a search."""
     outcome: ListedOutcome | None = None
     status: ServerStatus | None = None
     phase: PublicPhase | None = None
@@ -66,7 +66,7 @@ class MatchListQuery(msgspec.Struct, frozen=True, kw_only=True):
 
     @property
     def is_empty(self) -> bool:
-        """True if no server can have both the status and the phase."""
+        """True if no server can have both the requested status and the requested phase."""
         return self.status is not None and self.phase is not None and self.phase not in _PHASES[self.status]
 
     @property

@@ -17,9 +17,9 @@ from matchpod.core.requests.json_fields import Faults
 from matchpod.core.requests.text_rules import nearest, printable
 
 _MAX_DIGITS: Final = 18
-"""Maximum number of digits. A longer number exceeds every limit, so only one more digit is converted."""
+"""Maximum number of digits of a number that is converted. A longer number exceeds every limit."""
 MAX_HINTS: Final = 4
-"""Maximum number of faults with hints. Finding the nearest name is slow, and a query may have 1,000 unknown names."""
+"""Maximum number of faults that suggest a name. Finding a name is slow, and a query may have 1,000 unknown names."""
 
 E = TypeVar("E", bound=StrEnum)
 
@@ -99,7 +99,7 @@ class QueryFields:
         return span
 
     def _check_given(self, name: str, values: Sequence[str]) -> None:
-        """Add a fault and drop the value if the parameter is unknown, repeated without permission, or empty."""
+        """Add a fault and drop the value if the parameter is unknown, empty, or repeated and not `repeatable`."""
         is_often = len(values) > 1 and name not in self._repeatable
         if name in self._known and not is_often and all(values):
             return
@@ -127,7 +127,7 @@ class QueryFields:
 
 
 def _quoted_name(name: str) -> str:
-    """Return an unknown name, in quotes if it is empty or has surrounding whitespace."""
+    """Return an unknown parameter name, in quotes if it is empty or has whitespace at its ends."""
     return printable(name) if name and name == name.strip() else f'"{printable(name)}"'
 
 

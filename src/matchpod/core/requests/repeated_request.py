@@ -10,7 +10,7 @@ from matchpod.core.requests.json_fields import AnyField
 
 
 def settings_body(settings: GameSettings, labels: Mapping[str, str]) -> dict[str, object]:
-    """Return the `gameSettings` that create the same match, without its password, which the settings do not contain."""
+    """Return the `gameSettings` that create the same match, without its password, which is not in the settings."""
     first, *others = dict.fromkeys(settings.maps)
     has_listed_team = any(team is not None and team.players for team in (settings.team1, settings.team2))
     values: tuple[tuple[AnyField, object], ...] = (
@@ -63,6 +63,6 @@ def _overtime(overtime: Overtime) -> dict[str, object]:
 
 
 def _line(cvar: CvarSetting) -> str:
-    """Return a line of `customCvars`. Values are quoted only if necessary, so that the text stays within its limit."""
+    """Return a line of `customCvars`. Values are quoted only if necessary, to keep the text within its limit."""
     is_plain = cvar.value != "" and cvar.value == cvar.value.strip(" ")
     return f"{cvar.name} {cvar.value}" if is_plain else f'{cvar.name} "{cvar.value}"'

@@ -2,7 +2,7 @@
 
 Validation, the JSON Schemas in the API documentation and the form of the console are driven by these tables. A field is
 added here, read in `validation.py`, and placed on the page in `console/match_form.py`. Rules that need several fields
-are in `validation.py`: a person is listed once, and `sides` has one entry for each map.
+are in `validation.py`, such as that a person is listed only once.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ from matchpod.core.requests import text_rules
 from matchpod.core.requests.json_fields import AnyField, RequestField
 
 MAX_ROUNDS_PER_MAP: Final = 200
-"""Highest `maxRounds`: about eight hours of play, longer than any intended match."""
+"""Highest `maxRounds`: about eight hours of play, more than any match needs."""
 
 MAX_FREEZE_TIME_S: Final = 60
 """Highest `freezeTime`: the game's own limit for `mp_freezetime`."""
@@ -27,13 +27,13 @@ MAX_DM_MINUTES: Final = 1440
 """Highest `dmRoundMinutes`: one day."""
 
 MIN_JOIN_S: Final = 60
-"""Lowest `joinSeconds`: the time in which a slow client loads the map."""
+"""Lowest `joinSeconds`: the time that a slow client needs to load the map."""
 
 MAX_JOIN_S: Final = 3600
-"""Highest `joinSeconds`: one hour. The server is occupied meanwhile."""
+"""Highest `joinSeconds`: one hour, during which the server is occupied."""
 
 MAX_OVERTIME_ROUNDS: Final = 30
-"""Highest `overtime.maxRounds`: as many as a whole map may have."""
+"""Highest `overtime.maxRounds`: as many rounds as the regulation of a map in the MR15 format."""
 
 MAX_MONEY: Final = 65_535
 """Highest `overtime.startMoney`: the game's own limit for `mp_startmoney`."""

@@ -22,7 +22,7 @@ MAX_SAID = 128
 """Maximum length of a chat text for all players. The game shows about as many characters in a line."""
 
 MAX_EXTERNAL_ID = 255
-"""Maximum length of an external id: enough for a URL path or a compound key, and short enough for an index."""
+"""Maximum length of an external id: enough for a URL path or a compound key, and short enough for a database index."""
 
 MAX_URL = 2048
 """Maximum length of a callback URL, as commonly supported by proxies and browsers."""
@@ -31,7 +31,7 @@ MAX_AUTH_TOKEN = 4096
 """Maximum length of a callback token: enough for a signed token. Headers are commonly limited to 8 KiB."""
 
 MAX_PASSWORD = 32
-"""Maximum length of a server password. The game compares about as many characters of `sv_password`."""
+"""Maximum length of a server password. The game compares only about as many characters of `sv_password`."""
 
 MAX_REASON = 500
 """Maximum length of the reason of a ruling: a paragraph."""
@@ -43,13 +43,14 @@ MAX_LABEL_NAME = 32
 """Maximum length of a label name."""
 
 MAX_LABEL_VALUE = 64
-"""Maximum length of a label value: enough for the name of an event, or a UUID. Values are shown on cards."""
+"""Maximum length of a label value: enough for the name of an event or a UUID. Cards in the console show the values."""
 
 MAX_QUOTED = 64
-"""Maximum length of a caller's text in an error message, enough to identify the text."""
+"""Maximum number of characters of a caller's text that an error message quotes: enough to identify the text."""
 
 MAX_COMPARED = 10
-"""Maximum number of known names that an unknown name is fully compared with: those that share most pairs of letters."""
+"""Maximum number of known names with which an unknown name is fully compared: those that share most pairs of letters
+with it."""
 
 PLAYER_ID = "7656119[0-9]{10}"
 """Pattern of a 64-bit player id."""
@@ -58,19 +59,19 @@ MAP = "[a-z0-9_]{1,64}|workshop/[0-9]{1,20}"
 """Pattern of a map name."""
 
 LABEL_NAME = f"[A-Za-z0-9_.-]{{1,{MAX_LABEL_NAME}}}"
-"""Pattern of a label name. It has no colon, which separates name and value in a filter."""
+"""Pattern of a label name. It allows no colon, because a colon separates name and value in a filter."""
 
 HEADER_VALUE = r"[!-~]([ \t!-~]*[!-~])?"
-"""Pattern of a header value. It has no whitespace at its ends, because receivers would strip it from the token."""
+"""Pattern of a header value. It allows no whitespace at the ends, because receivers would strip it from the token."""
 
 NO_CONTROL = r"^[^\u0000-\u001f\u007f-\u009f]+$"
-"""Pattern of a text without control characters, for schemas."""
+"""Pattern of a text without control characters, for JSON Schemas."""
 
 _INVISIBLE = UNPRINTABLE | {"Cn", "Co", "Mn", "Me", "Zs"}
 """Unicode categories that are invisible on their own, including spaces, unassigned characters and combining marks."""
 
 _BLANK = frozenset("\u115f\u1160\u2800\u3164\uffa0")
-"""Letters and symbols that are drawn blank: Hangul fillers, and the Braille pattern without dots."""
+"""Letters and symbols that are displayed as blank space: Hangul fillers, and the Braille pattern without dots."""
 
 _FORBIDDEN_IN_TEAM_NAMES = frozenset('";\\%${}`')
 """Characters that would end or expand a console command. The match plugin executes team names unquoted."""
@@ -101,11 +102,11 @@ def has_visible(text: str) -> bool:
 
 
 def nearest(name: str, known: Iterable[str]) -> str | None:
-    """Return the known name that is closest to `name`, ignoring case; None if no name is close."""
+    """Return the known name that is closest to `name`, ignoring case; None if no known name is similar."""
     by_folded = {candidate.casefold(): candidate for candidate in known}
     folded = name[:MAX_QUOTED].casefold()[:MAX_QUOTED]
-    # Cheap filters first, because a full comparison of a name with 500 others takes 20 ms. Names whose lengths differ
-    # by more than 7 to 3 are never close matches.
+    # Cheap filters come first, because a full comparison of a name with 500 others takes 20 ms.
+    # Two names are never similar if the ratio of their lengths exceeds 7 to 3.
     candidates = [other for other in by_folded if 7 * min(len(other), len(folded)) >= 3 * max(len(other), len(folded))]
     pairs = {folded[at : at + 2] for at in range(len(folded) - 1)}
     compared = nlargest(MAX_COMPARED, candidates, key=lambda other: (sum(map(other.__contains__, pairs)), -len(other)))
@@ -133,12 +134,12 @@ def said_text_fault(text: str) -> Fault | None:
 
 
 def reason_fault(text: str) -> Fault | None:
-    """Check a reason that people read: no whitespace at the ends, no invisible characters that could disguise it."""
+    """Check a reason that is shown to people: no whitespace at the ends, no invisible characters that disguise it."""
     return _trimmed_fault(text, MAX_REASON)
 
 
 def person_fault(text: str) -> Fault | None:
-    """Check the name of a person at the caller's platform, by the rules of a reason."""
+    """Check the name of a person at the caller's platform, by the same rules as the reason of a ruling."""
     return _trimmed_fault(text, MAX_PERSON)
 
 
@@ -174,7 +175,7 @@ def external_id_fault(text: str) -> Fault | None:
     """Check the caller's correlation id: 1 to 255 characters, no control characters."""
     if length := _length_fault(text, MAX_EXTERNAL_ID):
         return length
-    # Format characters are allowed: the id is only compared and returned, never parsed.
+    # Format characters are allowed, because an external id is only compared and returned, never parsed.
     for character in text:
         if unicodedata.category(character) in ("Cc", "Cs"):
             return Fault(FaultCode.CONTROL_CHARACTER, {"found": f"U+{ord(character):04X}"})
@@ -203,13 +204,13 @@ def password_fault(text: str) -> Fault | None:
     if forbidden := sorted(frozenset("\"';").intersection(text)):
         return Fault(FaultCode.QUOTE_OR_SEMICOLON, {"found": " ".join(forbidden)})
     if text.casefold() == "none":
-        # The game engine treats this value of sv_password as no password.
+        # The game engine treats `none` as no password.
         return Fault(FaultCode.PASSWORD_NONE)
     return None
 
 
 def auth_token_fault(text: str) -> Fault | None:
-    """Check a callback token, sent as a header value: visible ASCII, whitespace only inside."""
+    """Check a callback token, sent as a header value: visible ASCII, with whitespace only between characters."""
     if length := _length_fault(text, MAX_AUTH_TOKEN):
         return length
     if not _HEADER_VALUE.fullmatch(text):
@@ -228,8 +229,8 @@ def callback_url_fault(text: str) -> Fault | None:
     if url is None:
         return Fault(FaultCode.NOT_A_URL)
     if "@" in url["authority"]:
-        # Reject credentials in the URL: every caller who can read the server sees the URL. The callback token is the
-        # place for a secret, because it is never shown.
+        # Reject credentials in the URL, because every caller who can read the server sees the URL.
+        # The place for a secret is the callback token, which is never shown.
         return Fault(FaultCode.USER_IN_URL)
     return _authority_fault(url["authority"])
 

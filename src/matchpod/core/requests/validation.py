@@ -37,7 +37,7 @@ from matchpod.core.requests.text_rules import nearest, printable
 DEFAULT_TEAM_NAMES = {Team.TEAM1: "Team 1", Team.TEAM2: "Team 2"}
 
 MAX_NAMED_REGIONS: Final = 30
-"""Maximum number of regions named in the fault of an unknown region; `GET /api/v1/regions` lists all."""
+"""Maximum number of regions listed in a fault about an unknown region; `GET /api/v1/regions` lists all."""
 
 
 _AS_GIVEN: Final[Mapping[str, AnyField]] = {
@@ -48,14 +48,14 @@ _AS_GIVEN: Final[Mapping[str, AnyField]] = {
     "freeze_time": table.FREEZE_TIME,
     "max_rounds": table.MAX_ROUNDS,
 }
-"""Fields whose value is copied unchanged, by their name in `GameSettings`."""
+"""Fields whose value is copied unchanged, by the name of their field in `GameSettings`."""
 
 
 class DemoRules(msgspec.Struct, frozen=True):
     """The settings for recording demos in a region."""
 
     is_default: bool = False
-    """Whether maps are recorded unless the caller says otherwise."""
+    """Whether maps are recorded if the caller does not say."""
     tv_delay_s: int = 0
 
 
@@ -69,7 +69,7 @@ class RegionRules(msgspec.Struct, frozen=True):
 
 
 class CvarReading(msgspec.Struct, frozen=True):
-    """The settings of the valid lines of `customCvars` in order, and the faults of the invalid lines."""
+    """The settings of the valid lines of `customCvars`, in order, and the faults of its invalid lines."""
 
     settings: tuple[CvarSetting, ...] = ()
     faults: tuple[Fault, ...] = ()
@@ -79,7 +79,7 @@ class CvarReader(Protocol):
     """Parses the text of `customCvars`."""
 
     def __call__(self, text: str, *, allow_simulator: bool) -> CvarReading:
-        """Return the settings and faults of the text."""
+        """Return the settings of the valid lines, and the faults of the invalid lines."""
 
 
 class _People(msgspec.Struct, frozen=True):
@@ -110,7 +110,7 @@ def read_match_request(
         fields.fault(table.CALLBACK_URL, FaultCode.PRIVATE_ADDRESS, host=printable(host))
     callback_auth_token = fields.read(table.CALLBACK_AUTH_TOKEN)
     external_match_id = fields.read(table.EXTERNAL_MATCH_ID)
-    # With an unknown region, allow simulator variables, because the fault of the region is enough.
+    # If the region is unknown, accept simulator variables: a fault for the region is enough.
     allow_simulator = region is None or regions[region].is_simulated
     settings = fields.read(table.GAME_SETTINGS)
     labels = None if settings is None else settings.read(table.LABELS)
@@ -132,7 +132,7 @@ def read_match_request(
 
 
 def series_maps(first: str, pool: Iterable[str], length: int) -> tuple[str, ...]:
-    """Return the maps of a series: the first map, then the pool without duplicates, repeated if there are too few."""
+    """Return the maps of a series: the first map, then the pool without duplicates. Too few maps are repeated."""
     order = tuple(dict.fromkeys((first, *pool)))
     return tuple(islice(cycle(order), length))
 
@@ -200,7 +200,7 @@ def _read_map_pool(fields: Fields) -> tuple[str, ...]:
 def _read_sides(
     fields: Fields, series_format: SeriesFormat | None, teams: tuple[TeamRoster | None, ...], maps_won: MapsWon
 ) -> tuple[StartSides, ...]:
-    """Return the given sides. `series_format` and each of `teams` are None if they are absent or invalid."""
+    """Return the sides in the request. `series_format` and each team are None if absent or invalid."""
     is_open = not fields.has(table.TEAMS) or all(team is not None and not team.players for team in teams)
     sides = fields.read(table.SIDES, texts(text(lambda side: _side_fault(side, is_open=is_open))))
     if sides is None:
@@ -221,7 +221,7 @@ def _side_fault(side: str, *, is_open: bool) -> Fault | None:
 
 
 def _read_maps_won(fields: Fields, series_format: SeriesFormat | None) -> MapsWon:
-    """Return the maps that the teams were given, after adding a fault for a team that would have won already.
+    """Return the number of maps that each team is given. Add a fault for a team that would already have won the series.
 
     `series_format` is None if it is absent or invalid.
     """
@@ -251,7 +251,7 @@ def _read_overtime(fields: Fields) -> Overtime | None:
 
 
 def _read_on_no_show(fields: Fields, teams: tuple[TeamRoster | None, ...]) -> OnNoShow:
-    """Return the action for missing players. Each of `teams` is None if it is absent or invalid."""
+    """Return what happens if players are missing. Each of `teams` is None if it is absent or invalid."""
     found = fields.read(table.ON_NO_SHOW) or OnNoShow.CANCEL
     is_invalid = fields.has(table.TEAMS) and None in teams
     if found is OnNoShow.FORFEIT and not is_invalid and not all(team is not None and team.players for team in teams):
@@ -316,7 +316,7 @@ def _read_team(teams: Fields, team: Team, seen: dict[PlayerId, FieldPath]) -> Te
 
 
 def _read_players(fields: Fields, field: RequestField[Texts], seen: dict[PlayerId, FieldPath]) -> tuple[PlayerId, ...]:
-    """Return the listed players; `seen` maps each person to the path where they were listed first."""
+    """Return the listed players. `seen` maps each person to the path at which they were first listed."""
     listed = fields.read(field) or ()
     for path, player_id in listed:
         first = seen.setdefault(player_id, path)

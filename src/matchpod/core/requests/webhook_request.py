@@ -1,4 +1,4 @@
-"""Read requests about webhooks: the bodies to create and change a webhook, the delivery list's query, ids in paths."""
+"""Parse requests about webhooks: the bodies to create and change them, the query of deliveries, and ids in paths."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ from matchpod.core.webhook_events import ALL_EVENTS, NEVER_IN, WebhookEvent, Web
 
 WEBHOOK_ID: Final = r"wh_[0-9A-Za-z]{26}"
 DELIVERY_ID: Final = r"[0-9A-Za-z_-]{1,64}"
-"""Pattern of delivery ids. Keeps NUL and lone surrogates out of the database."""
+"""Pattern of delivery ids. It excludes NUL and lone surrogates, which the database does not accept."""
 
 _NAMES: Final = ("page", "pageSize", "state", "since", "until")
 _TYPES: Final = (ALL_EVENTS, *(event.value for event in WebhookEvent))
@@ -93,7 +93,7 @@ class NewWebhook(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class WebhookChange(msgspec.Struct, frozen=True, kw_only=True):
-    """A request to change a webhook; None leaves a field unchanged."""
+    """A request to change a webhook. Fields that are None stay unchanged."""
 
     url: str | None = None
     events: tuple[str, ...] | None = None
@@ -125,7 +125,7 @@ def read_new_webhook(body: object, *, allow_private: bool) -> NewWebhook:
 
 
 def read_webhook_change(body: object, *, format: WebhookFormat, allow_private: bool) -> WebhookChange:
-    """Return the validated change of a webhook with this format; InvalidParamsError with all faults otherwise."""
+    """Return the validated change of a webhook that has this format; raise InvalidParamsError with all faults."""
     faults = Faults()
     fields = Fields.of(body, FieldPath(), CHANGE, faults)
     if fields is None:
@@ -174,7 +174,7 @@ def _url(fields: Fields, *, allow_private: bool) -> str | None:
 
 
 def _check_format(events: Sequence[str], format: WebhookFormat) -> None:
-    """Raise InvalidFieldsError if the format never sends any of the chosen events."""
+    """Raise InvalidFieldsError if webhooks of this format never send any of the chosen events."""
     never = NEVER_IN.get(format, frozenset())
     if all(event in never for event in events):
         faults = Faults()

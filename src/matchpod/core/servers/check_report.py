@@ -13,7 +13,7 @@ import msgspec
 from msgspec import Meta
 
 MAX_TEXT: Final = 500
-"""Maximum length of a text that contains output of a server or an error of a library."""
+"""Maximum length of a finding's text that quotes the output of a server or the error of a library."""
 
 
 class CheckItem(StrEnum):
@@ -54,7 +54,7 @@ class CheckVerdict(StrEnum):
 
 
 class CheckState(StrEnum):
-    """The result of the check of a server."""
+    """The overall result of the check of a server."""
 
     OK = "ok"
     FAULT = "fault"
@@ -108,7 +108,7 @@ def server_report(server: str, findings: Iterable[CheckFinding], *, build: int |
 
 
 def compare_builds(reports: Sequence[ServerReport]) -> tuple[ServerReport, ...]:
-    """Return the reports, with a fault for each server whose build is older than another server's."""
+    """Return the reports, with a fault added for each server whose game build is older than another server's build."""
     newest = max(reports, key=lambda report: report.build or 0, default=None)
     if newest is None or newest.build is None:
         return tuple(reports)

@@ -13,14 +13,14 @@ from typing import Final
 import msgspec
 
 UNKNOWN_MS: Final = 180_000
-"""How long a server must be unknown to this process, and have been running, before it is released."""
+"""Minimum time in ms that a server must have been running, and unknown to this process, before it is released."""
 
 MAX_UNKNOWN: Final = 3
 """Maximum number of unknown servers that are considered leftovers. With more, the database is probably wrong."""
 
 
 class RunningServer(msgspec.Struct, frozen=True, kw_only=True):
-    """The properties of a running server that decide about its release."""
+    """The properties of a running server on which its release depends."""
 
     server_id: str
     is_own: bool | None
@@ -29,19 +29,19 @@ class RunningServer(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class KnownMatches(msgspec.Struct, frozen=True, kw_only=True):
-    """The matches of a region's running servers, as far as the database has them."""
+    """What the database has about the matches of the servers that run in a region."""
 
     open: Collection[str]
     ended: Collection[str]
-    """Running servers whose match has ended and is already marked as released."""
+    """Ids of running servers whose match has ended and is already marked as released."""
     newest: str
     """The newest server id in the database. A server with a newer id was started after this database was copied."""
     withheld: Mapping[str, bool] = {}
-    """Servers that were withheld before, and whether their release is confirmed."""
+    """Servers that earlier sweeps withheld, and for each whether an operator has confirmed its release."""
 
 
 class SweepPlan(msgspec.Struct, frozen=True, kw_only=True):
-    """The servers of a region without an open match, by what is done with them."""
+    """What a sweep does with the servers of a region that have no open match."""
 
     release: tuple[str, ...] = ()
     withhold: tuple[str, ...] = ()
@@ -49,11 +49,11 @@ class SweepPlan(msgspec.Struct, frozen=True, kw_only=True):
     foreign: tuple[str, ...] = ()
     """Servers of other installations."""
     settled: tuple[str, ...] = ()
-    """Servers that were withheld before, and are now gone or known."""
+    """Servers that earlier sweeps withheld, and that are now gone or belong to a known match."""
 
 
 class OrphanWatch:
-    """Tracks the servers without a match in one region from sweep to sweep."""
+    """Tracks, from sweep to sweep, the servers of a region that have no match."""
 
     def __init__(self) -> None:
         self._since: dict[str, int] = {}

@@ -1,7 +1,7 @@
 """Decide when the server of a running match is lost, from the last observations of the server.
 
-The table of cases is in docs/server-states.md. A loss must be certain, because a server whose console refuses
-connections, or whose host stalls, may be alive again a second later.
+The table of cases is in docs/server-states.md. A server whose console refuses connections, or whose host stalls, may
+respond again a second later, so a server is only lost once this is certain.
 """
 
 from __future__ import annotations
@@ -17,28 +17,30 @@ from msgspec.structs import replace
 from matchpod.core.iso_dates import iso_time
 
 QUIET_MS: Final = 4_000
-"""Time without a sign of life after which a server is quiet. During play, servers post their logs more often."""
+"""Time in ms without a sign of life after which a server is quiet. During play, servers post their logs at shorter
+intervals."""
 
 SILENCE_MS: Final = 30_000
-"""Default time without an answer of its console after which a server is lost."""
+"""Default timeout in ms for a server's console: if it has not answered for this time, the server is lost."""
 
 TOGETHER_FACTOR: Final = 3
-"""Factor for the time after which servers are lost that fell silent together. The cause is their host, the network or
-this service, and stalls of a host usually end within a minute."""
+"""Multiplier of the timeout for servers that fell silent together. The cause is then their host, the network or this
+service; stalls of a host usually end within a minute."""
 
 NO_POSTS_MS: Final = 180_000
-"""A server that answers is lost if no log post arrives within this time after its log address was registered again."""
+"""Timeout in ms for log posts. A server that answers is lost if no post arrives within this time after its log address
+was registered again."""
 
 MAX_SHARED: Final = 100
-"""Maximum number of silent servers per region that a process reports to other processes. It is the number of matches on
-their walls, and needs about 9 KB per heartbeat when a whole region is silent."""
+"""Maximum number of silent servers per region that a process reports to other processes, as many matches as their walls
+show. If a whole region is silent, the report needs about 9 KB per heartbeat."""
 
 
 class FleetReport(StrEnum):
     """The state of a server according to its fleet."""
 
     ALIVE = "alive"
-    """Its process or pod exists."""
+    """The process or pod of the server exists."""
     GONE = "gone"
     """Its process has ended, or its pod is deleted, being deleted or unhealthy. The server will not return."""
     UNKNOWN = "unknown"
@@ -57,46 +59,46 @@ class LossLimits(msgspec.Struct, frozen=True):
     """The time limits after which silent servers are lost."""
 
     silence_ms: int = SILENCE_MS
-    """How long a server may stall. It counts from the first unanswered console query, not from the last sign of life,
-    because a quiet server gives no sign of life until it is queried."""
+    """Timeout in ms for a stalled server. It begins with the first unanswered console query, not with the last sign of
+    life, because a quiet server gives no sign of life until it is queried."""
 
     @property
     def ask_ms(self) -> int:
-        """The longest time without a sign of life until the console of a server is queried."""
+        """Maximum time without a sign of life before the console of a server is queried."""
         return self.silence_ms // 3
 
     @property
     def together_ms(self) -> int:
-        """The limit for servers that fell silent together."""
+        """The timeout for servers that fell silent together."""
         return self.silence_ms * TOGETHER_FACTOR
 
     @property
     def window_ms(self) -> int:
-        """The longest time between the last signs of life of servers that fall silent for the same cause.
+        """Maximum difference between the last signs of life of servers that fell silent for the same cause.
 
         A server in play posts every second. A server in a long pause is queried only before the end of this time, so
-        its last sign of life may be nearly that much older. Two servers that are lost for different causes within this
-        time just get more time.
+        its last sign of life may be older by almost this time. Two servers that fell silent for different causes within
+        this time only get the longer timeout.
         """
         return self.silence_ms
 
 
 class Signs(msgspec.Struct, frozen=True, kw_only=True):
-    """The observations of a server."""
+    """The observations from which the health of a server is judged."""
 
     fleet: FleetReport
     silent_ms: int
     """Time since its last sign of life: a log post, or an answer of its console."""
     unanswered_ms: int = 0
-    """Time since its console was first queried after that, and refused the connection, rejected the password or did not
-    answer; 0 if it was not queried."""
+    """Time since the first console query after that sign of life, if the console refused the connection, rejected the
+    password or did not answer; 0 if it was not queried."""
     load_ms: int = 0
     """Maximum duration of a map load, if a map may be loading; otherwise 0."""
     together: int = 1
-    """Number of servers of its host or region that fell silent together, including this server."""
+    """Number of servers on its host or in its region that fell silent together, including this server."""
     no_posts_ms: int | None = None
-    """Time for which it has answered without a log post since its log address was registered again; None if the address
-    was not registered again."""
+    """Time since its log address was registered again, if the server has answered but has sent no log post since; None
+    if the address was not registered again."""
 
 
 class Judgment(msgspec.Struct, frozen=True):
@@ -124,7 +126,7 @@ class Silence(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
         return self.region == other.region or self.host == other.host
 
     def shifted(self, by_ms: int) -> Silence:
-        """Return the silence with its time shifted to another clock."""
+        """Return this silence with its time converted to a clock that is ahead by `by_ms`."""
         return replace(self, since_ms=self.since_ms + by_ms)
 
 
@@ -152,7 +154,7 @@ def find_together(silence: Silence, others: Mapping[str, Silence], limits: LossL
 
 
 def newest_of_each_region(silences: Mapping[str, Silence]) -> dict[str, Silence]:
-    """Return the newest silences per region, at most MAX_SHARED. New silences may have the same cause elsewhere."""
+    """Return at most MAX_SHARED silences per region: the newest, their cause may affect other servers too."""
     found: dict[str, Silence] = {}
     counts = Counter[str]()
     for key, silence in sorted(silences.items(), key=lambda item: item[1].since_ms, reverse=True):
@@ -165,7 +167,7 @@ def newest_of_each_region(silences: Mapping[str, Silence]) -> dict[str, Silence]
 def silence_notice(silences: Sequence[Silence], limits: LossLimits, *, is_together: bool) -> str | None:
     """Describe the silent servers of a region in two sentences; None if there are none.
 
-    `is_together`: some of these servers fell silent together with others.
+    `is_together` is True if some of these servers fell silent together with other servers.
     """
     if not silences:
         return None

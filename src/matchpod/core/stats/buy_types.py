@@ -6,31 +6,32 @@ from collections.abc import Sequence
 from enum import StrEnum
 
 FULL_BUY = 4000
-"""Minimum mean value per player of a full buy: a rifle, armor and some grenades. Rating sites use 20,000 per team."""
+"""Minimum mean equipment value per player in a full buy: rifle, armor, grenades. Rating sites use 20,000 per team."""
 
 FORCE_BUY = 2000
-"""Minimum mean value per player of a forced buy: 10,000 per team."""
+"""Minimum mean equipment value per player in a forced buy: 10,000 per team."""
 
 PISTOL_MONEY = 1000
-"""Maximum start money, and maximum mean value, in a pistol round: 800 of money and a pistol worth 200."""
+"""Maximum start money per player, and maximum mean equipment value, in a pistol round. Players then have 800 in money
+and a pistol worth 200."""
 
 START_VALUE = 200
-"""Value of the pistol that a player without other equipment begins with."""
+"""Value of the pistol with which a player without other equipment begins."""
 
 MOST_CARRIED = 8850
-"""Maximum value that a player can carry: M249, Desert Eagle, armor, kit, taser and one grenade of each kind. The log
-lists one item per kind; the molotov and the incendiary grenade are of the same kind."""
+"""Maximum value of the equipment that a player can carry: M249, Desert Eagle, armor, kit, taser and one grenade of each
+kind. The log lists one item per kind; the molotov and the incendiary grenade are of the same kind."""
 
 
 class BuyType(StrEnum):
-    """The buy type of a team."""
+    """The buy type of a team in a round."""
 
     PISTOL = "pistol"
     """All players began with the start money of a half."""
     ECO = "eco"
-    """Little or nothing, to save money."""
+    """Little or nothing was bought, to save money."""
     FORCE = "force"
-    """Less than a full buy."""
+    """More than an eco, but less than a full buy."""
     FULL = "full"
     """Rifles, armor and grenades."""
 
@@ -40,8 +41,8 @@ def buy_type(
 ) -> BuyType | None:
     """Return the buy type of a team from its players' money and equipment; None if it is not certain.
 
-    Equipment values may be unknown if all possible values give the same type. `most_of_team` is the maximum value that
-    the team can carry, if that is known. If the team carries more, some equipment was free.
+    Some equipment values may be unknown if all possible values give the same type. `most_of_team` is the maximum value
+    of the team's equipment, if known. It is ignored if the team carries more, because some equipment was free.
     """
     starts = [amount for amount in money if amount is not None]
     values = [amount for amount in equipment if amount is not None]

@@ -17,11 +17,11 @@ from matchpod.core.stats.round_record import Defuse, Fall, Plant, RoundRecord
 FULL_HEALTH: Final = 100
 
 MAX_TRACKED: Final = 1024
-"""Maximum number of players whose health is tracked. A server has far fewer, but ids may be forged. All are dropped
-when the maximum is exceeded."""
+"""Maximum number of players whose health is tracked. A server has far fewer, but a log can contain forged ids. If it is
+exceeded, the health of all players is forgotten."""
 
 _THROWN: Final = {kind: f"{kind}_thrown" for kind in ev.GrenadeKind}
-"""The counter of each grenade type."""
+"""For each grenade type, the name of the counter of its throws."""
 
 
 class Play(Protocol):
@@ -42,7 +42,7 @@ class Play(Protocol):
 
 
 def count_damage(play: Play, event: ev.Damage) -> None:
-    """Count the damage of a hit, and follow the health of its victim."""
+    """Count the damage of a hit, and update the victim's health."""
     victim = event.victim
     before = play.health.get(victim, FULL_HEALTH)
     # A hit on a dead player at the time of death is a late pellet; otherwise the player has respawned.
@@ -85,8 +85,9 @@ def count_kill(play: Play, event: ev.Kill) -> None:
 
 def count_death(play: Play, event: ev.Death) -> None:
     """Count a death without a killer."""
-    # Deaths in freeze time do not count, because a change of sides is logged as a suicide. A death by the bomb is
-    # logged twice, by the bomb and as a suicide. After the decision, the game does not count it (4 of 4 real cases).
+    # Deaths in freeze time do not count, because a change of sides is logged as a suicide.
+    # A death by the bomb is logged twice: as a death by the bomb and as a suicide.
+    # After the decision of a round, the game does not count a death by the bomb (4 of 4 real cases).
     record, player_id = play.open_round, event.player_id
     if record is None:
         return
@@ -158,9 +159,10 @@ def count_economy(play: Play, event: ev.EconomyCounted) -> None:
 def health_lost(damage: int, before: int, after: int) -> int:
     """Return the health that a hit actually removed.
 
-    The log truncates damage to an integer, so the loss of health can be 1 higher. Summed over a real match, this loss
-    equals the game's own total exactly (10,341), while the logged damage capped at the health is 1.5 % short. The
-    loss is limited to the logged damage plus 1, so that fall damage is not credited to the next attacker.
+    The log truncates damage to an integer, so the actual loss of health can be 1 higher. Summed over a real match, the
+    actual losses equal the game's own total exactly (10,341), while the logged damage, capped at the victim's health,
+    is 1.5 % too low. The loss is limited to the logged damage plus 1, so that fall damage is not credited to the next
+    attacker.
     """
     if after > before:  # the victim had more health than recorded; only the logged damage is known
         return damage

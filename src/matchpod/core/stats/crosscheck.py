@@ -1,7 +1,7 @@
 """Compare our statistics with the statistics that the game prints. Differences are reported, never corrected.
 
-Our counts take precedence, because they include the last round, which the game's block lacks, and handle restored
-rounds.
+Our counts take precedence, because they include the last round, which is missing from the game's statistics, and handle
+restored rounds.
 """
 
 from __future__ import annotations
@@ -16,12 +16,12 @@ from matchpod.core.events import GameCount
 from matchpod.core.stats.derived import adr, hs_percent
 from matchpod.core.stats.player_round import PlayerRound
 
-# Maximum number of discrepancies stored per map. More have a common cause, which the first discrepancies show.
+# Maximum number of discrepancies stored per map. If there are more, the first ones show their common cause.
 MAX_DISCREPANCIES = 100
 
 
 class Discrepancy(msgspec.Struct, frozen=True, gc=False):
-    """A difference between our total and the game's for one player after a round."""
+    """A difference, after a round, between our total and the game's total for one player."""
 
     round_number: int
     player_id: PlayerId
@@ -30,8 +30,8 @@ class Discrepancy(msgspec.Struct, frozen=True, gc=False):
     game: float
 
 
-# The compared columns, each with its tolerance: a share of the game's value plus a fixed slack. MVPs are not compared
-# because the game is our source, and blind kills because their meaning is not verified.
+# The compared statistics, each with its tolerance: a share of the game's value, plus a fixed slack.
+# MVPs are not compared, because the game is our source for them; nor are blind kills, whose meaning is not verified.
 _TOLERANCES: dict[str, tuple[float, float]] = {
     "kills": (0, 0),
     "deaths": (0, 0),
@@ -53,12 +53,13 @@ _TOLERANCES: dict[str, tuple[float, float]] = {
     "utility_damage": (0.05, 5),
 }
 
-# A restored backup rolls back all columns except `dmg`. In a real match, 6 of 10 differences were in that column, while
-# adr agreed. The game prints adr in whole numbers, and divides by all rounds of the map, even for late joiners.
+# A restored backup rolls back all of the game's totals except `dmg`.
+# In a real match, 6 of 10 differences after a restore were in `dmg`, while adr agreed.
+# The game prints adr as an integer, and divides by all rounds of the map, even for late joiners.
 _AFTER_RESTORE = {name: value for name, value in _TOLERANCES.items() if name != "damage"} | {"adr": (0.02, 1.0)}
 
 
-# Columns whose counter has the same name.
+# Compared columns whose counter in PlayerRound has the same name.
 _SAME = (
     "kills", "deaths", "enemies_flashed", "triple_kills", "quad_kills", "aces", "clutch_kills", "first_kills",
     "pistol_kills", "sniper_kills", "damage", "utility_damage",
@@ -77,9 +78,10 @@ def compare(
     round_number: int,
     was_restored: bool = False,
 ) -> list[Discrepancy]:
-    """Return new and changed differences above tolerance, at most MAX_DISCREPANCIES together with `known`.
+    """Return the differences above the tolerance that are new or have changed since those in `known`.
 
-    `rows` has the rows of all rounds. Only compared columns are summed, and by `sum`, because this runs every round.
+    With `known`, there are at most MAX_DISCREPANCIES. `rows` has the counters of each player in all rounds. For speed,
+    only compared counters are summed, each with `sum`, because this function runs every round.
     """
     tolerances = _AFTER_RESTORE if was_restored else _TOLERANCES
     reported = {(found.player_id, found.field): found.ours - found.game for found in known}

@@ -1,4 +1,4 @@
-"""Compute ratios from counters, rounded to two decimals. A zero denominator never raises."""
+"""Compute ratios from counters, rounded to two decimals. A denominator of zero never raises an error."""
 
 from __future__ import annotations
 

@@ -1,7 +1,8 @@
 """Accumulate the statistics of a map from events, one record per round; combat is counted in `combat_counts`.
 
 Play counts only while the map is live. A restore drops rounds, so every number is stored per round and summed on
-demand. Missing data is recorded, never estimated. The ledger is plain data, which can be serialized at any point.
+demand. Data that is missing is marked as missing, never estimated. The ledger is plain data, which can be serialized at
+any point.
 """
 
 from __future__ import annotations
@@ -21,20 +22,19 @@ from matchpod.core.stats.player_line import LiveCount, PlayerLine, RoundShots, r
 from matchpod.core.stats.round_record import MAX_ROWS, RoundRecord, Shots
 from matchpod.core.stats.round_totals import compute_totals
 
-# Missing rounds are recorded below this number only, so that an invalid number does not create a long list. No map
-# reaches it.
+# Upper bound of recorded round numbers, against long lists caused by an invalid number. No map reaches it.
 MAX_ROUND_NUMBER = 500
 
-# Suicides in this time before a restore do not count, because the restore kills all players in the same tick before it
-# is logged. Log files have timestamps in whole seconds, and the tick may span two seconds.
+# Suicides within this time (ms) before a restore do not count: the restore kills all players before it is logged.
+# All of these deaths are in one tick, but log files have whole seconds, and a tick may span two of them.
 RESTORE_MOMENT_MS = 1000
 
 
 MIN_KILLS = 20_000
-"""Lower bound of the maximum number of kills and deaths kept per map, whatever the settings are."""
+"""Minimum of the limit for kills and deaths stored per map, whatever the settings of the match are."""
 
 FLOOD_FACTOR = 10
-"""Factor of the maximum number of kills above which a server floods the log."""
+"""Multiple of the limit for kills and deaths above which they are treated as a flood of log lines."""
 
 
 class RoundPhase(StrEnum):
@@ -66,15 +66,15 @@ class Ledger(msgspec.Struct, omit_defaults=True):
     was_restored: bool = False
     """True if a backup was restored. The game's damage totals then still contain the dropped rounds."""
     may_lack_end: bool = False
-    """True if rounds may have been played after the last record."""
+    """True if rounds may have been played after the last recorded round."""
     max_kills: int = MIN_KILLS
-    """Maximum number of kills and deaths that are kept individually."""
+    """Maximum number of kills and deaths that are stored individually."""
     kills: int = 0
-    """Number of all kills and deaths, whether they are kept or not."""
+    """Number of all kills and deaths, including those that are not stored."""
     rows: int = 0
-    """Number of rows of all closed rounds, including rows that are not kept."""
+    """Number of rows of all closed rounds, including rows that are not stored."""
     is_flooded: bool = False
-    """True if there are more than FLOOD_FACTOR times `max_kills`."""
+    """True if the map has more than FLOOD_FACTOR times `max_kills` kills and deaths."""
 
     def apply(self, event: ev.Event) -> None:
         """Apply an event; events without effect on statistics are ignored."""
@@ -90,13 +90,13 @@ class Ledger(msgspec.Struct, omit_defaults=True):
 
     @property
     def is_cut(self) -> bool:
-        """True if rows, kills or deaths are not kept because there are too many."""
+        """True if there are too many rows, kills or deaths, so that some of them are not stored."""
         rows = self.rows if self.open_round is None else self.rows + self.open_round.rows
         return rows > MAX_ROWS or not self.keeps_kills
 
     @property
     def keeps_kills(self) -> bool:
-        """True if the newest kill or death is kept."""
+        """True if the newest kill or death is stored."""
         return self.kills <= self.max_kills
 
     def lines(self) -> list[PlayerLine]:
@@ -142,8 +142,8 @@ class Ledger(msgspec.Struct, omit_defaults=True):
     def rounds_against(self, score: tuple[int, int]) -> list[int]:
         """Return the decided rounds whose winner contradicts the scores before and after the round.
 
-        `score` is the score of the map, which must be the score after its last round. Rounds with an unknown winner are
-        skipped, because their score is only the last certain score.
+        `score` is the score of the map, which must equal the score after the last round. Rounds with an unknown winner
+        are skipped, because their score is only the last certain score.
         """
         found: list[int] = []
         number, before = 0, (0, 0)
@@ -184,7 +184,7 @@ class Ledger(msgspec.Struct, omit_defaults=True):
         if record is not None and (record.is_decided or record.number < number):
             self._close()
         if self.open_round is not None or number <= self._last_number():
-            # A repeated number is a round that is played again after a restore whose lines are lost. The newer counts.
+            # A repeated round number means that lines about a restore are lost. Only the new attempt counts.
             self._drop_replayed(number - 1)
         if event.is_cut or not event.is_certain:
             self._mark_torn(number)
@@ -254,7 +254,7 @@ class Ledger(msgspec.Struct, omit_defaults=True):
         self.phase, self.may_lack_end = RoundPhase.ENDED, not event.is_complete
 
     def _log_lost(self, event: ev.LogGap | ev.ServerRestarted) -> None:
-        """Mark the round that lost lines."""
+        """Mark the round whose lines were lost."""
         record = self.open_round
         if record is not None and record.is_decided and isinstance(event, ev.LogGap) and event.is_freeze:
             self._close()  # the following events belong to the next round
@@ -269,7 +269,7 @@ class Ledger(msgspec.Struct, omit_defaults=True):
         return self.open_round
 
     def _close(self, *, is_loss: bool = True) -> None:
-        """Close the open round. An undecided round is marked torn, unless the map ended with it."""
+        """Close the open round. An undecided round is marked as torn (lines lost), unless the map ended during it."""
         record = self.open_round
         if record is None:
             return
@@ -283,7 +283,7 @@ class Ledger(msgspec.Struct, omit_defaults=True):
         self.rows += record.rows
 
     def _drop_replayed(self, number: int) -> None:
-        """Drop the rounds after this number, because of a restore whose lines are lost.
+        """Drop the rounds after this number, which are played again after a restore whose lines are lost.
 
         These rounds stay incomplete, because it is not certain which lines belong to their first attempt.
         """
@@ -307,14 +307,14 @@ class Ledger(msgspec.Struct, omit_defaults=True):
         return max([0, *self.missing_rounds[-1:], *(record.number for record in self.rounds[-1:])])
 
     def _mark_missing_before(self, number: int) -> None:
-        """Record all rounds before this number that are not in the log as missing."""
+        """Record as missing all rounds before this number that are not in the log."""
         missing = range(self._last_number() + 1, min(number, MAX_ROUND_NUMBER))
         if missing:
             self.missing_rounds.extend(missing)
             self.mvps.forget()
 
     def _mark_torn(self, number: int | None = None) -> None:
-        """Record that lines of a round are lost; by default of the open round, or of the next round if none is open."""
+        """Record that lines of a round are lost; by default, of the open round or else of the next round."""
         if number is None:
             number = self._last_number() + 1 if self.open_round is None else self.open_round.number
         number = min(number, MAX_ROUND_NUMBER)
@@ -354,7 +354,7 @@ class Ledger(msgspec.Struct, omit_defaults=True):
 
     def _shots_counted(self, event: ev.ShotsCounted) -> None:
         """Replace the shots of the round. A restore drops them together with the round."""
-        # An empty report may have been overtaken, unless it is known to be the newest.
+        # An empty report may be older than the stored counts, unless it is known to be the newest.
         if event.shots or event.is_newest or event.round_number not in self.shots:
             self.shots[event.round_number] = {player_id: Shots(*counted) for player_id, counted in event.shots.items()}
 

@@ -1,10 +1,10 @@
 """Determine how often each player was the most valuable player (MVP) of a round, as far as it is known.
 
-The game and its plugin report running totals, and any report may be lost. A round has at most one MVP, who is on the
-team that won it (in all 14 reported rounds of a real match). So a total stays right as long as the player has lost
-every round since it was reported, and if all totals together equal the number of rounds, all of them are right. Lost
-log lines may hide a restored backup, which changes totals. After a loss, only later reports prove a total. A total that
-is not proved is the last reported total, and is marked incomplete.
+The game and its plugin report running totals, and any report may be lost. A round has at most one MVP, always a player
+of the team that won the round (in all 14 reported rounds of a real match). So a reported total stays correct while the
+player loses every round, and if the totals of all players add up to the number of rounds, all of them are correct. Lost
+log lines may hide a restored backup, which changes totals, so after a loss only later reports prove a total. If a total
+is not proven, the last reported total is used and marked as incomplete.
 """
 
 from __future__ import annotations
@@ -18,28 +18,28 @@ from cs2_protocol.game import PlayerId, Team
 from matchpod.core.stats.round_record import RoundRecord
 
 MAX_PLAYERS: Final = 256
-"""Maximum number of players whose totals are kept per round: four full servers. Player ids may be forged."""
+"""Maximum number of players whose totals are stored per round: four full servers. A log may contain forged ids."""
 
 _NEVER: Final = -1
 
 
 class MvpCount(msgspec.Struct, frozen=True, gc=False):
-    """The known number of rounds in which a player was MVP; `is_complete` if no further round can be missing."""
+    """The known number of rounds in which a player was MVP. `is_complete` is False if there may be further rounds."""
 
     number: int
     is_complete: bool = True
 
 
 class MvpReports(msgspec.Struct, omit_defaults=True):
-    """The reported MVP totals of a map, by round number and player."""
+    """The MVP totals that were reported for a map, by round number and player."""
 
     game: dict[int, dict[PlayerId, int]] = {}
     plugin: dict[int, dict[PlayerId, int]] = {}
-    """Reports of the plugin may overtake the log, so a round may be listed before its record exists."""
+    """Totals from the plugin. Reports may overtake the log, so a round may be listed before its record exists."""
     is_whole: bool = True
-    """False once log lines were lost. Totals without a report are unknown then."""
+    """False once log lines were lost. A player without a report then has an unknown total, and otherwise 0."""
     stale: dict[PlayerId, int] = {}
-    """The newest totals before log lines were lost. They may be outdated."""
+    """The newest totals from before the latest loss of log lines. They may be outdated."""
 
     def count_by_plugin(self, number: int, player_id: PlayerId, total: int) -> None:
         """Store a total that the plugin reported at the end of this round."""
@@ -54,7 +54,7 @@ class MvpReports(msgspec.Struct, omit_defaults=True):
         self.stale = {}
 
     def forget(self) -> None:
-        """Drop all reports because log lines were lost after them, and keep their totals as the newest known totals."""
+        """Drop all reports because log lines were lost after them. Their totals are kept in `stale`."""
         for number in sorted(self.game.keys() | self.plugin.keys()):
             self.stale |= self.plugin.get(number, {}) | self.game.get(number, {})
         if len(self.stale) > MAX_PLAYERS:

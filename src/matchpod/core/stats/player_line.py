@@ -1,7 +1,7 @@
 """Sum the rounds of each player into totals for a map or series.
 
-A line has the summed counters of its rounds, and three numbers that not every server reports. `mvps` has the known
-MVPs, and is None in a mode without MVPs. Shots fired and shots hit are None if they were not counted.
+A player line has the summed counters of the rounds, and three numbers that not every server reports. `mvps` is the
+known number of MVPs, and None in a mode without MVPs. Shots fired and shots hit are None if they were not counted.
 """
 
 from __future__ import annotations
@@ -106,7 +106,7 @@ def _sum_shots(rounds: Sequence[RoundRecord], shots: RoundShots) -> dict[PlayerI
 
 
 def sum_lines(lines: Iterable[PlayerLine]) -> list[PlayerLine]:
-    """Sum the lines of several maps per player. The team is the last known team; a sum with None is None."""
+    """Sum the lines of several maps per player. The team is the last known team; a sum that includes None is None."""
     overall: dict[PlayerId, PlayerLine] = {}
     for line in lines:
         former = overall.get(line.player_id)

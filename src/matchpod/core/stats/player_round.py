@@ -8,7 +8,7 @@ import msgspec
 class PlayerRound(msgspec.Struct, array_like=True, gc=False):
     """One player's counters in one round. All are integers, so that the totals of a map are sums over its rounds.
 
-    Encoded as an array, which makes the snapshot of a map a third smaller.
+    It is encoded as an array, which makes the snapshot of a map a third smaller.
     """
 
     rounds_played: int = 0

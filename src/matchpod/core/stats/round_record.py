@@ -16,13 +16,13 @@ from matchpod.core.events import EconomyCounted, LineupGrown, RoundDecided, Roun
 from matchpod.core.stats.player_round import PlayerRound
 
 MAX_FALLS = 128
-"""Maximum number of falls per round, and of attackers whose damage is stored. A server has at most 64 players, but ids
-may be forged."""
+"""Maximum number of falls per round, and of attackers whose damage is stored. A server has at most 64 players, but a
+log can contain forged ids."""
 
 MAX_ROWS = 80_000
-"""Maximum number of rows per map. Rows are, per round, its players and their weapons, victims, falls and money. 32
-players who play rounds for six hours have 60,000, a day of deathmatch with a thousand players has 20,000. A row takes
-up to half a kilobyte."""
+"""Maximum number of rows per map. A round has a row for each player, and for each of their weapons, victims, falls and
+amounts of money. 32 players who play rounds for six hours have 60,000 rows; a day of deathmatch with a thousand players
+has 20,000. A row takes up to half a kilobyte."""
 
 ASSIST_DAMAGE = 40
 """Minimum damage for an assist if the victim then dies by their own grenade."""
@@ -101,8 +101,7 @@ class RoundRecord(msgspec.Struct, omit_defaults=True):
     score: tuple[int, int] | None = None
     # Number of falls when the round was decided; None until then.
     falls_when_decided: int | None = None
-    # True if players respawn (deathmatch). Totals of the whole round have no meaning then, so only kills are stored,
-    # not falls.
+    # True if players respawn (deathmatch). Only kills are stored then, not falls, as rounds have no meaning.
     has_respawns: bool = False
     players: dict[PlayerId, PlayerRound] = {}
     falls: list[Fall] = []
@@ -110,25 +109,26 @@ class RoundRecord(msgspec.Struct, omit_defaults=True):
     plant: Plant | None = None
     defuse: Defuse | None = None
     details: RoundDetails | bytes = msgspec.field(default_factory=RoundDetails)
-    """Compressed once the round is closed, to a tenth of their size. Otherwise they would be half of the record."""
+    """The details, compressed to a tenth of their size once the round is closed. Otherwise they would be half of the
+    record."""
     has_money_lines: bool = False
     # True if the game printed its own statistics after this round.
     has_game_counts: bool = False
-    # The maximum number of rows, and their number. Rows above the maximum are counted, but not kept.
+    # The maximum number of rows of this round, and their number. Further rows are counted, but not stored.
     max_rows: int = MAX_ROWS
     rows: int = 0
 
     def pack(self) -> None:
-        """Compress the details, because the round is closed."""
+        """Compress the details of the round, which is closed."""
         if isinstance(self.details, RoundDetails):
             self.details = zlib.compress(_ENCODER.encode(self.details), level=1)
 
     def read_details(self) -> RoundDetails:
-        """Return the details for reading only."""
+        """Return the details, which the caller must not change."""
         return self.details if isinstance(self.details, RoundDetails) else _unpacked(self.details)
 
     def _details(self) -> RoundDetails:
-        """Return the details for changes."""
+        """Return the details, decompressed if necessary, so that they can be changed."""
         if isinstance(self.details, bytes):
             self.details = _unpacked(self.details)
         return self.details
@@ -142,7 +142,7 @@ class RoundRecord(msgspec.Struct, omit_defaults=True):
             self.counts(player_id).rounds_played = 1
 
     def add_to_lineup(self, event: LineupGrown) -> None:
-        """Add a player who was on the server at the start, but was first mentioned later."""
+        """Add a player who was on the server at the start of the round, but was first mentioned later."""
         is_known = event.was_unseen and event.player_id in self.unseen
         if not self.is_started or (self.is_decided and not is_known) or self.team_of(event.player_id) is not None:
             return
@@ -166,7 +166,7 @@ class RoundRecord(msgspec.Struct, omit_defaults=True):
         self.falls_when_decided = len(self.falls)
 
     def counts(self, player_id: PlayerId) -> PlayerRound:
-        """Return the player's counters, created on first use. They are not kept if there are too many rows."""
+        """Return the player's counters, created on first use. They are not stored if the map has too many rows."""
         counts = self.players.get(player_id)
         if counts is None:
             counts = PlayerRound()
@@ -186,7 +186,7 @@ class RoundRecord(msgspec.Struct, omit_defaults=True):
         return found
 
     def add_weapon_kill(self, killer: PlayerId, weapon: str) -> None:
-        """Count a kill of an enemy by its weapon, unless its fall is stored."""
+        """Count a kill of an enemy by its weapon if players respawn; otherwise the falls contain the weapons."""
         if not self.has_respawns:
             return
         weapons = self.respawn_kills.get(killer)
@@ -196,7 +196,7 @@ class RoundRecord(msgspec.Struct, omit_defaults=True):
             self.respawn_kills.setdefault(killer, {})[weapon] = 1
 
     def _add_row(self) -> bool:
-        """Count a row; return False if there are too many rows to keep it."""
+        """Count a row; return False if there are too many rows to store it."""
         self.rows += 1
         return self.rows <= self.max_rows
 
@@ -222,7 +222,7 @@ class RoundRecord(msgspec.Struct, omit_defaults=True):
         return helper if damage.get(helper, 0) >= ASSIST_DAMAGE else None
 
     def count_economy(self, event: EconomyCounted) -> None:
-        """Replace money and equipment; each event has all known values."""
+        """Replace the money and equipment of the round; each event contains all known values."""
         details = self._details()
         before = len(details.money) + len(details.spent) + len(details.equipment)
         self.rows += len(event.money) + len(event.spent) + len(event.equipment) - before

@@ -49,7 +49,7 @@ def _fields_with_texts(kind: type[msgspec.Struct]) -> tuple[str, ...]:
 
 
 def _has_texts(node: inspect.Type, seen: set[type]) -> bool:
-    """True if values of a type may be or contain texts, other than keys, which the decoder already shares."""
+    """True if values of a type may contain texts other than object keys, which the decoder already shares."""
     match node:
         case inspect.StrType():
             return True

@@ -38,7 +38,7 @@ class StoredReader(Generic[_T]):
     def read(self, stored: bytes | msgspec.Raw, **stand_ins: object) -> _T:
         """Return the stored value; raise UnreadableError if it does not have this type or is not JSON.
 
-        `stand_ins` are replacements for missing or unreadable fields of the outermost object.
+        `stand_ins` has replacements for missing or unreadable fields of the outermost object, by field name.
         """
         try:
             value: _T = self._decode(stored)
@@ -51,7 +51,7 @@ class StoredReader(Generic[_T]):
 
 
 def _completed(value: object, node: inspect.Type, stand_ins: Mapping[str, object] = _NONE) -> object:
-    """Return a value that can be converted to the type; raise UnreadableError if there is none."""
+    """Replace the missing and unreadable parts of a value so that it fits the type; else raise UnreadableError."""
     match node:
         case inspect.Metadata():
             return _completed(value, node.type, stand_ins)
@@ -71,15 +71,15 @@ def _completed(value: object, node: inspect.Type, stand_ins: Mapping[str, object
 
 def _completed_struct(value: object, node: inspect.StructType, stand_ins: Mapping[str, object] = _NONE) -> object:
     if not isinstance(value, dict):
-        raise UnreadableError(f"no {node.cls.__name__}")
+        raise UnreadableError(f"not an object, but {node.cls.__name__} is expected")
     if node.tag_field is not None and value.get(node.tag_field) != node.tag:
-        raise UnreadableError(f"no {node.tag}")
+        raise UnreadableError(f"the tag is not {node.tag}")
     completed: dict[str, object] = {} if node.tag_field is None else {node.tag_field: node.tag}
     for field in node.fields:
         name = field.encode_name
         try:
             if name not in value:
-                raise UnreadableError(f"no {name}")
+                raise UnreadableError(f"the field {name} is missing")
             completed[name] = _completed(value[name], field.type)
         except UnreadableError:
             if field.name in stand_ins:
@@ -95,14 +95,14 @@ def _completed_choice(value: object, node: inspect.UnionType, stand_ins: Mapping
         with suppress(UnreadableError):
             return _completed(value, choice, stand_ins)
     if not node.includes_none:
-        raise UnreadableError("of an unknown type")
+        raise UnreadableError("the value fits none of the expected types")
     return None
 
 
 def _completed_list(value: object, item: inspect.Type) -> list[object]:
-    """Return the readable objects of a list. A list of plain values is read as a whole, as positions may matter."""
+    """Return the readable objects of a list. Lists of plain values are read as a whole: positions may matter."""
     if not isinstance(value, list):
-        raise UnreadableError("no list")
+        raise UnreadableError("not a list")
     if not isinstance(item, inspect.StructType):
         return [_completed(element, item) for element in value]
     completed = []
@@ -114,7 +114,7 @@ def _completed_list(value: object, item: inspect.Type) -> list[object]:
 
 def _completed_dict(value: object, item: inspect.Type) -> dict[str, object]:
     if not isinstance(value, dict):
-        raise UnreadableError("no object")
+        raise UnreadableError("not an object")
     completed = {}
     for name, element in value.items():
         with suppress(UnreadableError):
@@ -128,11 +128,11 @@ def _completed_member(value: object, members: type[Enum]) -> object:
         return value
     if _UNKNOWN in known:
         return _UNKNOWN
-    raise UnreadableError(f"no {members.__name__}")
+    raise UnreadableError(f"not a member of {members.__name__}")
 
 
 def _checked(value: object, node: inspect.Type) -> object:
-    """Return a plain value if it has the expected type."""
+    """Return a plain value; raise UnreadableError if it does not have the expected type."""
     kinds: dict[type, tuple[type, ...]] = {
         inspect.IntType: (int,),
         inspect.FloatType: (int, float),
@@ -144,7 +144,7 @@ def _checked(value: object, node: inspect.Type) -> object:
     if expected is None:
         return value
     if not isinstance(value, expected) or (isinstance(value, bool) and bool not in expected):
-        raise UnreadableError(f"{type(value).__name__} for {type(node).__name__}")
+        raise UnreadableError(f"{type(value).__name__} instead of {type(node).__name__}")
     return value
 
 
@@ -166,4 +166,4 @@ def _stand_in(node: inspect.Type) -> object:
         case inspect.StructType() if node.tag_field is None:
             return _completed_struct({}, node)
         case _:
-            raise UnreadableError("nothing stands in for it")
+            raise UnreadableError("a required value is missing and has no replacement")

@@ -1,8 +1,8 @@
 """Compute a short digest of a type and of every type that it contains.
 
-Stored state carries the digest of the types that wrote it. If a field is added, removed, moved, renamed or gets
-another type or default, the digest differs, and the state is rebuilt instead of being decoded into the wrong fields.
-A field that keeps its name and type but changes its meaning is not detected, so rename it.
+Stored state contains the digest of the types with which it was written. If a field is added, removed, moved, renamed or
+gets another type or default, the digest differs, and the state is rebuilt instead of being decoded into the wrong
+fields. A field that keeps its name and type but changes its meaning is not detected, so rename it.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""Decide which matches need a person's attention, and why, from a snapshot of their situation."""
+"""Decide which matches need a person's attention, and why, from the known facts about a match at one moment."""
 
 from __future__ import annotations
 
@@ -14,19 +14,19 @@ from matchpod.core.views.progress import PublicPhase
 from matchpod.core.views.shown_text import sanitize
 
 ROSTER_MS: Final = 120_000
-"""Remaining join time at which an incomplete roster needs attention."""
+"""Remaining time to join, in ms, from which on an incomplete roster needs attention."""
 RECONNECT_MS: Final = 20_000
-"""How long a player may be away from a live map. Most players reconnect in less time."""
+"""Time in ms for which a player may be away from a live map without a notice. Most reconnect in less time."""
 PAUSED_MS: Final = 300_000
 PENDING_MS: Final = 60_000
 CALL_MS: Final = 600_000
-"""How long a player's call for an admin is shown."""
+"""Time in ms for which a player's call for an admin is shown."""
 CALL_WORD: Final = "!admin"
 PENDING: Final = "pending"
 TRIES: Final = "tries"
-"""The kinds of attention whose cause is usually the region of the match."""
+"""Kinds of attention whose cause is usually the region of the match."""
 SEVERAL_TRIES: Final = 2
-"""Minimum number of matches on a second try from which the region is assumed to be at fault."""
+"""Minimum number of matches on their second server from which on the region is assumed to be the cause."""
 LEADS: Final = "leads"
 """The kind of attention for anti-cheat detections."""
 
@@ -38,7 +38,7 @@ _BEFORE_COUNTER: Final = re.compile(r"( for|, time left|,)$")
 
 
 class Urgency(IntEnum):
-    """How soon a person should look at a match; a higher value means sooner."""
+    """How soon a person should look at a match. A higher value means sooner."""
 
     NOTE = 1
     SOON = 2
@@ -46,7 +46,7 @@ class Urgency(IntEnum):
 
 
 class Attention(msgspec.Struct, frozen=True, kw_only=True):
-    """A reason to look at a match. A counter runs up from `since_ms` or down to `until_ms`, so the text is constant."""
+    """A reason to look at a match. `text` is constant: times are counters, up from `since_ms` or down to `until_ms`."""
 
     urgency: Urgency
     kind: str
@@ -54,24 +54,24 @@ class Attention(msgspec.Struct, frozen=True, kw_only=True):
     since_ms: int | None = None
     until_ms: int | None = None
     quote: str = ""
-    """Untrusted text that a player wrote."""
+    """Untrusted text written by a player."""
 
     @property
     def words(self) -> str:
-        """The text for places without a counter."""
+        """The text for places that show no counter."""
         text = _BEFORE_COUNTER.sub("", self.text)
         return f"{text}: {self.quote}" if self.quote else text
 
 
 class Signals(msgspec.Struct):
-    """Signals for admins in a match's log: pauses and calls for an admin. Times are on our clock."""
+    """The signals for admins in the log of a match: pauses, and calls for an admin. Times are on our clock."""
 
     paused_ms: int | None = None
     """When the current pause began; None for tactical timeouts, which end by themselves."""
     called_ms: int | None = None
     """When a player last asked for an admin."""
     call: str = ""
-    """The text of that player."""
+    """The chat message of the player who last asked for an admin."""
 
     def update(self, events: Sequence[GameEvent], now_ms: int) -> None:
         """Update the signals from game events."""
@@ -89,35 +89,35 @@ class Signals(msgspec.Struct):
                 self.paused_ms = None
 
     def answer(self) -> None:
-        """Clear a call for an admin, because a person has requested an action on the match."""
+        """Clear the call for an admin, because a person has responded by requesting an action on the match."""
         self.called_ms, self.call = None, ""
 
 
 class Situation(msgspec.Struct, frozen=True, kw_only=True):
-    """The known facts about a match at a moment."""
+    """What is known about a match at the time `now_ms`."""
 
     now_ms: int
     phase: PublicPhase
     missing: int = 0
     """Listed players who are not on the server."""
     left_ms: tuple[int, ...] = ()
-    """When the missing players left, for the players of whom it is known."""
+    """When the missing players left, for those whose time of leaving is known."""
     is_loading: bool = False
-    """True if all listed players are on the server, but one has not entered."""
+    """True if all listed players are connected, but at least one has not entered the map."""
     join_until_ms: int | None = None
-    """When the time to join ends, while it runs."""
+    """When the time to join ends; None if it is not running."""
     silent_ms: int | None = None
     """Since when the server has been silent (`core.servers.server_loss.Silence`); None if it is not silent."""
     paused_ms: int | None = None
-    """Since when the match has been paused."""
+    """Since when the match has been paused; None if it is not paused."""
     called_ms: int | None = None
     """When a player last asked for an admin."""
     call: str = ""
-    """The text of that player."""
+    """The chat message of the player who last asked for an admin."""
     pending_ms: int | None = None
-    """Since when the match has waited for a free server."""
+    """Since when the match has waited for a free server; None if it is not waiting."""
     tries: int = 0
-    """Number of servers that were tried before the current server."""
+    """Number of servers that the match was given before its current server."""
     lost_rounds: int = 0
     """Number of rounds whose log is incomplete."""
     detections: int = 0
@@ -132,7 +132,7 @@ def attention_of(situation: Situation) -> tuple[Attention, ...]:
 
 
 def urgency_of(reasons: Sequence[Attention]) -> int:
-    """Return the highest urgency of the reasons from `attention_of`, which the first of them has; 0 without reasons."""
+    """Return the urgency of the first of these reasons from `attention_of`, which is the highest; 0 without reasons."""
     return int(reasons[0].urgency) if reasons else 0
 
 
@@ -160,7 +160,7 @@ def _gone(now: Situation) -> Attention | None:
     if not gone_ms and not unknown:
         return None
     players = _players(len(gone_ms) + unknown)
-    if unknown:  # a player has never joined
+    if unknown:  # at least one player has never joined
         return Attention(urgency=Urgency.NOW, kind="gone", text=f"{players} missing on a live map")
     return Attention(urgency=Urgency.NOW, kind="gone", text=f"{players} gone for", since_ms=min(gone_ms))
 

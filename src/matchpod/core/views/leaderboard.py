@@ -52,7 +52,7 @@ class TopWeapon(msgspec.Struct, frozen=True, rename="camel"):
 
 
 class LeaderboardPlayer(msgspec.Struct, frozen=True, kw_only=True, rename="camel"):
-    """One row. `team` is 1, 2, or 0 for none; numbers that were not counted are null."""
+    """A row of the leaderboard. `team` is 1, 2, or 0 for none; numbers that were not counted are null."""
 
     name: shapes.PlayerName
     steam_id: shapes.SteamId
@@ -82,13 +82,13 @@ _FIELDS: Final = {
     LeaderboardSort.PLANTS: "bombPlants",
     LeaderboardSort.DEFUSES: "bombDefuses",
 }
-"""The row field that each sort key ranks by. For `utility`, its total counts."""
+"""For each sort key, the field of a row by which it sorts. The key `utility` sorts by the field's total."""
 
 
 def player_rows(
     lines: Iterable[PlayerLine], names: Mapping[PlayerId, str], teams: Mapping[PlayerId, Team | None] | None = None
 ) -> list[LeaderboardPlayer]:
-    """Return a row per human player. The id replaces a missing name; `teams` overrides the teams of the lines."""
+    """Return a row per human player. The id replaces a missing name; `teams` overrides the teams in the lines."""
     team_overrides = teams or {}
     return [
         _row(line, names.get(line.player_id) or line.player_id, team_overrides.get(line.player_id) or line.team)

@@ -1,7 +1,7 @@
 """Define the marks that are shown with a match: its labels, whether it is simulated, and its GOTV port and delay.
 
-Marks that a match does not have are left out. Labels never change, and GOTV is known once the server is running. Marks
-are stored as they are shown. Only the console shows which secrets were given.
+Marks that a match does not have are left out. Labels never change, and GOTV is known once the server is running. The
+stored form of the marks is the form that is shown. Only the console shows which secrets the caller set.
 """
 
 from __future__ import annotations
@@ -40,14 +40,14 @@ GotvIfOn = Annotated[
 
 
 class Marks(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
-    """The marks of a match."""
+    """The marks of a match, in the form in which they are stored and shown."""
 
     labels: LabelsIfAny = UNSET
     simulated: SimulatedIfSo = UNSET
     gotv: GotvIfOn = UNSET
     secrets: tuple[str, ...] = ()
-    """The secret fields of the create request. Their values are not shown, so they must be entered again to repeat the
-    match."""
+    """The names of the secret fields in the create request. Their values are not shown, so a person who repeats the
+    match must enter them again."""
 
 
 NO_MARKS: Final = Marks()

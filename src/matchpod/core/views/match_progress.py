@@ -47,12 +47,12 @@ class Guest(msgspec.Struct, frozen=True, kw_only=True):
     steam_id: PlayerId
     role: RosterRole
     name: str = ""
-    """Empty unless the person is on the server."""
+    """The person's name; empty unless the person is on the server."""
     is_here: bool = False
 
 
 class MatchProgress(msgspec.Struct, frozen=True, kw_only=True):
-    """The progress of a match; times are on our clock. Without its log, only the first fields are known."""
+    """The progress of a match. Times are on our clock. Until the log is read, only the first fields are known."""
 
     phase: PublicPhase
     map_name: str | None = None
@@ -60,24 +60,24 @@ class MatchProgress(msgspec.Struct, frozen=True, kw_only=True):
     map_number: int = 1
     maps_won: tuple[int, int] = (0, 0)
     score: tuple[int, int] | None = None
-    """Rounds won on this map, 0:0 until it is live; None in a deathmatch."""
+    """Rounds won on this map: 0:0 until the map is live, None in a deathmatch."""
     waiting_for: WaitingFor | None = None
     until_ms: int | None = None
     roster: tuple[RosterPlayer, ...] = ()
     excused: tuple[PlayerId, ...] = ()
-    """Listed players without whom play was started, until they connect."""
+    """Listed players without whom play was started. The match does not wait for them until they connect."""
     guests: tuple[Guest, ...] = ()
     sides: Sides | None = None
-    """The sides of the teams, while a map with teams is live."""
+    """The sides of the teams on a live map; None at other times and in modes without teams."""
     round: int | None = None
     live_ms: int | None = None
-    """When the current map began."""
+    """When the current map went live."""
     heard_ms: int | None = None
-    """When the server last sent something."""
+    """When the service last received something from the server."""
     paused_ms: int | None = None
     called_ms: int | None = None
     call: str = ""
-    """The text of the player who asked for an admin at `called_ms`."""
+    """The chat message of the player who asked for an admin at `called_ms`."""
     lost_rounds: int = 0
     detections: int = 0
     pending_action: PendingAction | None = None
@@ -101,14 +101,14 @@ class MatchProgress(msgspec.Struct, frozen=True, kw_only=True):
 
     @property
     def deadline(self) -> Deadline | None:
-        """The event that the match waits for, and its deadline; None if it does not wait."""
+        """What the match waits for, and until when; None if it does not wait for anything."""
         if self.waiting_for is None or self.until_ms is None:
             return None
         return Deadline(waiting_for=self.waiting_for, until=iso_time(self.until_ms))
 
 
 class LiveState(msgspec.Struct, frozen=True, kw_only=True):
-    """The progress of a match as callers see it, encoded once for all callers. Fields of type `bytes` are JSON."""
+    """The progress of a match as callers see it, encoded once for all of them. Fields of type `bytes` are JSON."""
 
     phase: PublicPhase
     match: bytes

@@ -1,7 +1,7 @@
 """Define the API shapes of the events in an organization's stream: a closed set, distinguished by `type`.
 
-Events of a map that begins or ends contain all maps of the match. Changes of the score do not, because they are most of
-the events, and the other maps have not changed.
+Events about the beginning or end of a map contain all maps of the match. Events about a score contain only their map:
+they are most of the events, and the other maps have not changed.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""Describe the progress of a match: its phase, its present players, its deadlines, and the sides of its teams."""
+"""Describe the progress of a match: its phase, its connected players, its deadlines, and the sides of its teams."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ class PublicPhase(StrEnum):
     """The phase of a match in the API, from its creation to its end."""
 
     ALLOCATING = "allocating"
-    """It has no server yet, or its server is being prepared."""
+    """The match has no server yet, or its server is being prepared."""
     WAITING_FOR_PLAYERS = "waiting_for_players"
     """Players may connect; play has not been requested."""
     STARTING = "starting"
@@ -35,7 +35,7 @@ class PublicPhase(StrEnum):
     BETWEEN_MAPS = "between_maps"
     """A map has ended, and the next map is loading or waiting for its players."""
     ENDED = "ended"
-    """It is finished or canceled."""
+    """The match is finished or canceled."""
 
 
 class PlayerState(StrEnum):
@@ -47,22 +47,22 @@ class PlayerState(StrEnum):
 
 
 class WaitingFor(StrEnum):
-    """The event that a match waits for until a deadline."""
+    """What a match waits for until its current deadline."""
 
     FREE_SERVER = "free_server"
-    """A free server in its region; then it fails with `no_capacity`."""
+    """The match waits for a free server in its region. At the deadline it fails with `no_capacity`."""
     PLAYERS_TO_JOIN = "players_to_join"
-    """Listed players who are not on the server, or the first player of all; then it is canceled."""
+    """The match waits for missing listed players, or for its first player. At the deadline it is canceled."""
     PLAYERS_TO_RETURN = "players_to_return"
-    """All players have left; if none returns, it ends."""
+    """The match waits for players to return, because all have left. At the deadline it ends."""
     SIDES = "sides"
-    """The players choose their sides; then play starts anyway."""
+    """The match waits for the players to choose their sides. At the deadline, play starts anyway."""
     START = "start"
-    """The players have to be ready, or an action starts play; otherwise it is canceled."""
+    """The match waits for its players to be ready, or for an action to start play. At the deadline it is canceled."""
     TIME_LIMIT = "time_limit"
-    """The end of a deathmatch."""
+    """A deathmatch is in play. It ends at the deadline at the latest."""
     FINAL_SCORE = "final_score"
-    """The last reports of a series that is over; then it ends with what is known."""
+    """The match waits for the last reports of a series that is over. At the deadline it ends with the known result."""
 
 
 _ALARMS: Final = {
@@ -73,8 +73,8 @@ _ALARMS: Final = {
     Alarm.TIME_UP: WaitingFor.TIME_LIMIT,
     Alarm.SERIES_OVER: WaitingFor.FINAL_SCORE,
 }
-"""Alarms that callers see, in addition to the time to join. All other alarms only repeat a request, or end a match that
-nothing else ended."""
+"""The alarms that callers see, in addition to the time to join. All other alarms only repeat a request, or end a match
+that nothing else has ended."""
 
 _PHASES: Final = {
     MatchPhase.WARMUP: PublicPhase.WAITING_FOR_PLAYERS,
@@ -119,7 +119,7 @@ class Sides(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class Stay(msgspec.Struct):
-    """When a listed player connected or left; `missed_ms` is when a map change disconnected the player."""
+    """Since when a listed player has been connected or away. `missed_ms` is when a map change disconnected them."""
 
     name: str
     since_ms: int
@@ -128,14 +128,14 @@ class Stay(msgspec.Struct):
 
 
 class Stays(msgspec.Struct):
-    """The times when the listed players of a match connected or left, on our clock."""
+    """When the listed players of a match last connected or left, on our clock."""
 
     by_player: dict[PlayerId, Stay] = msgspec.field(default_factory=dict)
     are_all_here: bool = False
-    """True if all listed players are connected. An update changes nothing until a player leaves or is added."""
+    """True if all listed players are connected."""
 
     def update(self, match: Match, now_ms: int, *, match_ms: int) -> None:
-        """Record the players who connected or left; `match_ms` is the time on the clock of the match's timeouts."""
+        """Record which players have connected or left. `match_ms` is the time on the clock of the match's timeouts."""
         presence = match.presence
         changed_ms = presence.map_change_at_ms
         is_loading = changed_ms is not None and match_ms - changed_ms < to_ms(match.timers.map_change_grace_s)
@@ -164,7 +164,7 @@ def public_phase(match: Match) -> PublicPhase:
 
 
 def next_deadline(match: Match) -> tuple[int, WaitingFor] | None:
-    """Return the earliest deadline that callers see, on the clock of the match's timeouts; None if there is none."""
+    """Return the earliest deadline that callers see, on the clock of the match's timeouts; None without a deadline."""
     if match.phase is MatchPhase.OVER:
         return None
     due = [(due_ms, _ALARMS[alarm]) for due_ms, alarm in match.alarms() if alarm in _ALARMS]
@@ -173,7 +173,7 @@ def next_deadline(match: Match) -> tuple[int, WaitingFor] | None:
 
 
 def expected_roster(settings: GameSettings) -> tuple[RosterPlayer, ...]:
-    """Return the listed players of a match, as having never joined."""
+    """Return the listed players of a match that has no server yet: none of them has joined."""
     return tuple(RosterPlayer(steam_id=player, team=settings.team_of(player)) for player in settings.roster)
 
 
@@ -196,7 +196,7 @@ def _roster_player(match: Match, player_id: PlayerId, stay: Stay | None) -> Rost
 
 
 def round_number(match: Match) -> int | None:
-    """Return the current or last started round of a live map; None in a deathmatch."""
+    """Return the current round of a live map, or between rounds the last one; None in a deathmatch."""
     is_live = match.phase is MatchPhase.LIVE and match.current_map.is_scored
     return match.current_map.latest_round if is_live else None
 

@@ -1,6 +1,6 @@
 """Build the result and the live view of a match from its state.
 
-The same result value is stored, sent in the callback and returned by the API. Results contain neither bots nor unlisted
+The same value is stored, sent in the callback and returned by the API. Results contain neither bots nor unlisted
 players who took part before they were kicked. Assists include flash assists, as on the game's scoreboard.
 """
 
@@ -26,13 +26,13 @@ from matchpod.core.views import result_shapes as shapes
 from matchpod.core.views.series_maps import loaded_map, map_states, series_score_of
 
 _COPIED: Final = tuple(name for name in shapes.ExtraStats.__struct_fields__ if name in PlayerRound.__struct_fields__)
-"""The extra statistics that are copied from counters of the same name."""
+"""The extra statistics that are copied from the counter of the same name."""
 
 _Number = TypeVar("_Number", int, float)
 
 
 def build_result(match: Match) -> shapes.Result:
-    """Return the result of a match; a map that is not over yet has no winner and no duration."""
+    """Return the result of a match. A map that is not over yet has no winner and no duration."""
     if match.settings.match_type is MatchType.DEATHMATCH:
         return _deathmatch(match)
     played = [played for played in match.maps if played.status in (MapStatus.FINISHED, MapStatus.LIVE)]
@@ -102,7 +102,8 @@ def anti_cheat_entry(match: Match, found: Detection) -> shapes.AntiCheatEntry:
 def overall_lines(maps: Sequence[PlayedMap]) -> list[PlayerLine]:
     """Return the statistics of all players over these maps, most kills first.
 
-    Statistics from plugin reports are None or incomplete for a player who is unknown on a map with missing rounds.
+    If a player has no line on a map with missing rounds, the player's statistics from plugin reports are None or
+    incomplete.
     """
     by_map = [played.ledger.lines() for played in maps]
     seen = [
@@ -117,7 +118,7 @@ def overall_lines(maps: Sequence[PlayedMap]) -> list[PlayerLine]:
 
 
 def published_lines(match: Match, played: PlayedMap) -> list[PlayerLine]:
-    """Return the statistics of the published players of a map, most kills first."""
+    """Return the statistics of those players of a map who appear in results, most kills first."""
     return [line for line in played.ledger.lines() if is_published(match, line.player_id)]
 
 
@@ -152,19 +153,19 @@ def _map_entry(match: Match, played: PlayedMap) -> shapes.MapEntry:
 
 
 def team_name(match: Match, team: Team) -> str:
-    """Return the team name given by the caller, or else the newest name in the log, or a default."""
+    """Return the team name that the caller set, or else the newest name in the log, or else a default name."""
     logged = next((names for played in reversed(match.maps) if any(names := played.team_names)), (None, None))
     return settings_name(match.settings, team, logged[0 if team is Team.TEAM1 else 1])
 
 
 def settings_name(settings: GameSettings, team: Team, logged: str | None = None) -> str:
-    """Return the team name given by the caller, or else the logged name, or a default."""
+    """Return the team name that the caller set, or else the name from the log, or else a default name."""
     given, default = (settings.team1, "Team 1") if team is Team.TEAM1 else (settings.team2, "Team 2")
     return (given.name if given is not None else None) or logged or default
 
 
 def player_name(match: Match, player_id: PlayerId) -> str:
-    """Return the current name of a player, or else the latest name on any map, or an empty string."""
+    """Return the current name of a player, or else the latest name on any map, or else an empty text."""
     connection = match.presence.connected.get(player_id)
     if connection is not None and connection.name:
         return connection.name
@@ -172,7 +173,7 @@ def player_name(match: Match, player_id: PlayerId) -> str:
 
 
 def is_published(match: Match, player_id: PlayerId) -> bool:
-    """True for players who appear in results: neither bots nor unlisted players."""
+    """True for players who appear in results. Bots and unlisted players do not."""
     return is_human(player_id) and not match.presence.is_outsider(player_id)
 
 
@@ -227,7 +228,7 @@ def _map_player(match: Match, played: PlayedMap, line: PlayerLine) -> shapes.Map
 
 
 def team_kills(match: Match, played: PlayedMap) -> tuple[int, int]:
-    """Return the kills of each team, which are the score of a team deathmatch."""
+    """Return the number of kills of each team, which is the score of a team deathmatch."""
     kills = {Team.TEAM1: 0, Team.TEAM2: 0}
     for line in published_lines(match, played):
         team = match.team_of(line.player_id) or line.team

@@ -1,7 +1,7 @@
 """Build the rounds of a map for the API.
 
-Rounds use the same counters as the result, so a player's statistics in all rounds add up to the statistics of the map.
-A deathmatch has no rounds.
+The rounds use the same counters as the result, so a player's numbers in all rounds add up to those of the map. A
+deathmatch has no rounds.
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ from matchpod.core.views.shown_text import person_of, sanitize
 from matchpod.core.views.timeline_items import Person
 
 _Alive = dict[Team, set[PlayerId] | None]
-"""The survivors of each team; None if unknown."""
+"""The players of each team who were alive; None for a team if this is unknown."""
 
 
 def build_rounds(match: Match, played: PlayedMap) -> tuple[RoundEntry, ...]:
@@ -52,12 +52,12 @@ class _Builder:
         self._names: Final[dict[PlayerId, str]] = {}
         self._last: RoundRecord | None = None
         """The previous round, if it is complete."""
-        # Other modes, such as casual, give players free armor and more. So can console variables of the caller.
+        # Other modes, such as casual, may give players free equipment, and so may the caller's console variables.
         self._are_items_paid = match.settings.match_type.has_series and not match.settings.custom_cvars
 
     def entry(self, record: RoundRecord, *, is_complete: bool) -> RoundEntry:
         start_ms, end_ms = record.started_at_ms, record.decided_at_ms
-        # Line-ups and the order of deaths must be known.
+        # The line-ups and the order of deaths must be known.
         has_order = record.is_started and not record.has_respawns
         alive: _Alive = {team: record.alive(team) if has_order else None for team in Team}
         details = record.read_details()
@@ -108,7 +108,7 @@ class _Builder:
         return BombDefuse(timestamp=self._time(defuse.at_ms), player=player)
 
     def _has_kept_items(self, record: RoundRecord, line_up: Sequence[PlayerId]) -> bool:
-        """False if all these players lost their equipment: in a new half, or if all were out at the end of a round."""
+        """False if all of these players lost their equipment: in a new half, or if all were out when a round ended."""
         last = self._last
         if last is None or last.number != record.number - 1:
             return record.number > 1
@@ -196,11 +196,11 @@ class _Builder:
 
 
 def _spent_by(record: RoundRecord, details: RoundDetails, player_id: PlayerId) -> int | None:
-    """Return the money that a player spent; None if the log has no changes of money."""
+    """Return the money that a player spent; None if the log does not contain changes of money."""
     return details.spent.get(player_id, 0) if record.has_money_lines else None
 
 
 def _sum_known(numbers: Sequence[int | None]) -> int | None:
-    """Return the sum; None if there are no numbers, or a number is unknown."""
+    """Return the sum; None if there are no numbers, or if one of them is unknown."""
     known = [number for number in numbers if number is not None]
     return sum(known) if known and len(known) == len(numbers) else None

@@ -1,8 +1,8 @@
 """Determine which map of a match is loaded or loading, and the state of all its maps.
 
 The loaded map is the first map that is not over, or the last map once all are over. So between two maps, the loaded map
-is the next map, with no score yet. Every view of a match uses these functions: the live view, the card, lists and the
-organization's stream.
+is the next one, which has no score yet. All views of a match use these functions: the live view, the card, lists and
+the organization's stream.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ def loaded_map(match: MatchState) -> PlayedMap:
 
 
 def loaded_number(maps: Sequence[MapState]) -> int | None:
-    """Return the number of the map that is loaded or loading, from the states of all maps; None if there are none."""
+    """Return the number of the map that is loaded or loading, from the states of all maps; None without maps."""
     unfinished = (state.number for state in maps if state.status is not MapStatus.FINISHED)
     return next(unfinished, maps[-1].number if maps else None)
 
@@ -51,7 +51,7 @@ def state_then(
 
 
 def map_states_at(match: MatchState, current: MapState) -> tuple[MapState, ...]:
-    """Return `map_states` as they were when the map `current` was in this state."""
+    """Return what `map_states` returned at the time when the map `current` had this state."""
     known = (*map(_state, match.maps[: current.number - 1]), current)
     is_last = _is_final(match, current)
     if is_last or match.reported.rules.is_decided(_winners(known)):
@@ -66,7 +66,7 @@ def series_score_of(match: MatchState) -> SeriesScore | None:
 
 
 def series_score_at(match: MatchState, current: MapState) -> SeriesScore | None:
-    """Return `series_score_of` as it was when the map `current` was in this state."""
+    """Return what `series_score_of` returned at the time when the map `current` had this state."""
     if _is_final(match, current) or not match.settings.match_type.has_series:
         return series_score_of(match)
     before = map(_state, match.maps[: current.number - 1])
@@ -84,7 +84,7 @@ def _maps(match: MatchState) -> Iterator[PlayedMap]:
         yield from match.maps
         yield from unplayed_maps(match)
         return
-    # Unplayed maps are not needed. The current map is one of them if a team forfeited before it began.
+    # Unplayed maps are left out. The current map is unplayed if a team forfeited before it began.
     yield from (played for played in match.maps if played.status is not MapStatus.CANCELLED)
 
 

@@ -1,4 +1,4 @@
-"""Format players for callers, in timelines and rounds. Names are untrusted, and not every player has an id."""
+"""Format players and texts for callers, in timelines and rounds. Names are untrusted, and some players have no id."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from matchpod.core.match.match import Match
 from matchpod.core.views.timeline_items import Person
 
 MAX_TEXT_CHARS: Final = 256
-"""Maximum length of names, chat and server texts: twice as long as the game lets players type."""
+"""Maximum number of characters in names, chat and server texts: twice as many as the game lets players type."""
 
 _BOT: Final = "BOT:"
 _UNSAFE: Final = re.compile("[\x00-\x1f\x7f-\x9f\u2028\u2029\ud800-\udfff]")
@@ -18,7 +18,7 @@ _UNSAFE: Final = re.compile("[\x00-\x1f\x7f-\x9f\u2028\u2029\ud800-\udfff]")
 _REPLACEMENT: Final = "\N{REPLACEMENT CHARACTER}"
 
 _ANONYMOUS: Final = Person(steam_id=None, name="", team=None)
-"""An unlisted player who was not kicked yet, or a player whom the log does not identify."""
+"""The form of an unlisted player who has not been kicked yet, and of a player whom the log does not identify."""
 
 
 def person_of(match: Match, player_id: PlayerId, name: str, team: Team | None) -> Person:
@@ -33,6 +33,6 @@ def person_of(match: Match, player_id: PlayerId, name: str, team: Team | None) -
 
 
 def sanitize(text: str) -> str:
-    """Truncate untrusted text and replace unsafe characters."""
+    """Shorten an untrusted text to MAX_TEXT_CHARS, and replace its unsafe characters."""
     cut = text[:MAX_TEXT_CHARS]
     return cut if cut.isprintable() else _UNSAFE.sub(_REPLACEMENT, cut)

@@ -1,8 +1,8 @@
-"""Build the timeline of each map while a match is folded. Items are numbered from 1 on each map.
+"""Build the timeline of each map of a match from its events. Items are numbered from 1 on each map.
 
-Items are never removed, even by a restored backup, which adds an item. The same bytes produce the same items with the
-same numbers, so folding a match again stores no duplicates. Events between two maps belong to the second map, events of
-play to the live map. The end of the last map is the last item, because nothing is added after the end of the match.
+Items are never removed. A restored backup adds an item instead. The same bytes produce the same items with the same
+numbers, so folding a match again stores no duplicates. Events of play belong to the live map, other events between two
+maps to the second one. The end of the last map is the last item, because nothing is added after the end of the match.
 """
 
 from __future__ import annotations
@@ -22,10 +22,10 @@ from matchpod.core.views.timeline_writer import TimelineWriter
 
 
 class Timeline(TimelineWriter):
-    """The timelines of the maps of a match, as events are applied to it."""
+    """The timelines of all maps of a match. They grow as events are applied to the match."""
 
     def apply(self, event: ev.GameEvent, match: Match) -> None:
-        """Add items for an event just applied to the match; callers may skip types that are not in TIMELINE_EVENTS."""
+        """Add the items of an event just applied to the match. Only types in TIMELINE_EVENTS need to be passed."""
         entry = TIMELINE_EVENTS.get(type(event))
         if entry is None:
             return
@@ -75,7 +75,7 @@ class Timeline(TimelineWriter):
 
 
 def _no_item(_timeline: TimelineWriter, _event: ev.MapEnded | ev.CheatSuspected, _match: Match) -> None:
-    """Add nothing here: `apply` adds the map end or detection that resulted from the event, if any."""
+    """Add no item here: if the event led to a map end or a detection, `apply` adds the item."""
 
 
 def _has_no_next_map(match: Match) -> bool:
@@ -115,10 +115,12 @@ _PEOPLE: Final[dict[type[ev.Event], _Handler]] = {
 }
 
 _IDENTITY_EVENTS: Final = frozenset(_PEOPLE) - {ev.ChatMessage} | {ev.MapLive, ev.RoundRestored}
-"""Events that may change a name or team. A round start with new line-ups may too; its handler checks this."""
+"""Types of events that may change a name or a team. So may the start of a round with new line-ups; its handler checks
+this."""
 
 TIMELINE_EVENTS: Final[dict[type[ev.Event], tuple[_Handler, bool]]] = {
     **{kind: (handler, True) for kind, handler in _PLAY.items()},
     **{kind: (handler, False) for kind, handler in _PEOPLE.items()},
 }
-"""Handlers by event type, and whether they apply to a live map only. About 90 % of all events have no handler."""
+"""For each event type, its handler, and whether the handler applies to a live map only. About 90 % of all events have
+no handler."""

@@ -13,7 +13,7 @@ from matchpod.core.views.timeline_writer import TimelineWriter, score_of, team1_
 
 
 def add_map_live(timeline: TimelineWriter, event: ev.MapLive, match: Match) -> None:
-    """Add the start of a map, after the end of the maps before it."""
+    """Add the start of a map, after the ends of all earlier maps."""
     add_map_ends(timeline, match)  # the start of this map may have ended an earlier map
     sync_players(timeline, event, match)
     number, head = timeline.head_in_play(event, match)
@@ -56,7 +56,7 @@ def add_side_swap(timeline: TimelineWriter, event: ev.SidesSwapped, match: Match
 
 
 def add_pause(timeline: TimelineWriter, event: ev.Paused | ev.Unpaused, match: Match) -> None:
-    # The server logs the end of a pause twice: when it is requested, and when play resumes.
+    # The server logs the end of a pause twice: when the end is requested, and when play resumes.
     if match.current_map.is_paused is timeline.is_paused:
         return
     timeline.is_paused = match.current_map.is_paused
@@ -94,7 +94,7 @@ def add_kill(timeline: TimelineWriter, event: ev.Kill, match: Match) -> None:
 
 def add_death(timeline: TimelineWriter, event: ev.Death, match: Match) -> None:
     """Add a death without a killer, and the assist of the player who caused it."""
-    # The ledger has already applied the event. A death in freeze time, or of a player who is out, does not count.
+    # The ledger has already applied the event. A death in freeze time, or of a player who was out, does not count.
     ledger, death = match.maps[-1].ledger, (event.at_ms, event.player_id)
     record = ledger.open_round
     if record is None or death == timeline.last_death or not ledger.keeps_kills:
@@ -112,7 +112,7 @@ def add_death(timeline: TimelineWriter, event: ev.Death, match: Match) -> None:
 
 
 def add_assist(timeline: TimelineWriter, event: ev.Assist, match: Match) -> None:
-    # Damage to a teammate who is then killed is not an assist.
+    # Damage by a teammate is not an assist.
     if event.is_enemy and match.maps[-1].ledger.keeps_kills:
         number, head = timeline.head_in_play(event, match)
         player, victim = timeline.fighter(match, event.player_id), timeline.fighter(match, event.victim)
@@ -138,7 +138,7 @@ def add_explosion(timeline: TimelineWriter, event: ev.BombExploded, match: Match
 
 
 def add_map_ends(timeline: TimelineWriter, match: Match) -> None:
-    """Add an item for each map that has ended. A map may end without an event: by timeout, or with its match."""
+    """Add an item for each map that has ended. A map may end without an event: by a timeout, or with its match."""
     last = match.maps[-1]
     if last.status is MapStatus.LIVE:
         timeline.ended_map = min(timeline.ended_map, last.number - 1)
@@ -147,7 +147,7 @@ def add_map_ends(timeline: TimelineWriter, match: Match) -> None:
             continue  # never played, or still live
         timeline.ended_map = played.number
         head = timeline.head(match, played.number, played.finished_at_ms or 0, played.latest_round)
-        # The end may have been inferred later, and be older than the newest items.
+        # The end may have been inferred later, and its time may be before that of the newest items.
         head["timestamp"] = max(head["timestamp"], timeline.stamps.get(played.number, ""))
         end = items.MapEndItem(**head, status=played.status, winner=played.winner, score=score_of(played))
         timeline.add(played.number, end)

@@ -1,6 +1,6 @@
-"""Number, timestamp and collect the items of timelines, and name the people in them.
+"""Number, timestamp and collect the items of timelines, and identify the people in them.
 
-Items are numbered from 1 on each map, and never removed, even by a restored backup, which adds an item.
+Items are numbered from 1 on each map, and never removed. A restored backup adds an item instead.
 """
 
 from __future__ import annotations
@@ -35,7 +35,7 @@ class MapItem(msgspec.Struct, frozen=True, gc=False):
 
 
 class Stamp(msgspec.Struct):
-    """Formats timestamps. Caches the current minute, because consecutive items usually share it."""
+    """Formats timestamps. It caches the current minute, because consecutive items usually share it."""
 
     minute_ms: int = 0
     minute: str = "1970-01-01T00:00:"
@@ -61,7 +61,8 @@ class Head(TypedDict):
 class TimelineWriter(msgspec.Struct):
     """The pending items of a match, and the state needed to build the next items.
 
-    `here` has the names of the players with a connected item and no later disconnected item. A map change keeps them.
+    `here` has the names of the players whose last item about their connection says that they connected. A map change
+    does not remove them.
     """
 
     seqs: dict[int, int] = {}
@@ -78,9 +79,9 @@ class TimelineWriter(msgspec.Struct):
     """The number of the last map whose end was added."""
     is_paused: bool = False
     last_death: tuple[int, PlayerId] = (0, "")
-    """Time and player of the last death item, because a death by the bomb is logged twice."""
+    """Time and player of the last death item. It is compared because a death by the bomb is logged twice."""
     people: dict[PlayerId, Person] = {}
-    """Cache of persons in combat items. Any event that may change a name or team clears it."""
+    """Cache of the people in combat items. It is cleared by every event that may change a name or a team."""
     stamp: Stamp = msgspec.field(default_factory=Stamp)
     max_items: int = MIN_ITEMS
     """Maximum number of items per map. Later items are dropped, except the end of the map."""
@@ -101,13 +102,13 @@ class TimelineWriter(msgspec.Struct):
         ]
 
     def head_now(self, event: ev.Event, match: Match) -> tuple[int, Head]:
-        """Return the number of the current or next map, and the common fields of its next item."""
+        """Return the number of the current or next map, and the common fields of the next item on that map."""
         number = match.map_number
         is_next = number != match.current_map.number
         return (number, self.head(match, number, event.at_ms, None)) if is_next else self.head_in_play(event, match)
 
     def head_in_play(self, event: ev.Event, match: Match) -> tuple[int, Head]:
-        """Return the number of the last map, and the common fields of its next item."""
+        """Return the number of the last map, and the common fields of the next item on that map."""
         played = match.maps[-1]
         number = played.number
         return number, self.head(match, number, event.at_ms, played.round_number or played.latest_round)
@@ -118,7 +119,7 @@ class TimelineWriter(msgspec.Struct):
         return {"seq": seq, "timestamp": self.stamp.text(match.times.ours(at_ms)), "round_number": round_number}
 
     def fighter(self, match: Match, player_id: PlayerId) -> Person:
-        """Return a player of a live map, from the cache if possible."""
+        """Return a player of a live map as a person, from the cache if possible."""
         person = self.people.get(player_id)
         if person is None:
             if len(self.people) >= MAX_PEOPLE:
@@ -127,7 +128,7 @@ class TimelineWriter(msgspec.Struct):
         return person
 
     def add(self, map_number: int, item: TimelineItem) -> None:
-        """Add an item, unless its map has too many items."""
+        """Add an item, unless its map already has the maximum number of items."""
         if item.seq <= self.max_items or type(item) is items.MapEndItem:
             self.seqs[map_number] = item.seq
             self.stamps[map_number] = item.timestamp
@@ -140,18 +141,18 @@ def score_of(played: PlayedMap) -> Score | None:
 
 
 def team1_side_of(event: ev.MapLive | ev.RoundStarted | ev.SidesSwapped, match: Match) -> Side | None:
-    """Return the side of the first team in an event; None without teams, or if it is uncertain after lost lines."""
+    """Return the side of the first team in an event; None without teams, or if lost lines make it uncertain."""
     is_doubtful = isinstance(event, ev.RoundStarted) and not event.is_certain
     return None if match.settings.is_free_for_all or is_doubtful else event.team1_side
 
 
 def named_person(match: Match, player_id: PlayerId, name: str) -> Person:
-    """Return a player with this name and their current team."""
+    """Return a player as a person with this name and their current team."""
     return person_of(match, player_id, name, _team(match, player_id))
 
 
 def _team(match: Match, player_id: PlayerId) -> Team | None:
-    """Return the team from the roster, or else from the line-up of the round, or else from the game."""
+    """Return the team from the roster, or else from the line-up of the round, or else as observed in the game."""
     if match.settings.is_free_for_all:
         return None
     listed = match.roster.team_of(player_id)

@@ -13,7 +13,7 @@ from matchpod.core.views.progress import PublicPhase, WaitingFor
 
 
 class WallGroup(StrEnum):
-    """The groups, in the order of the wall."""
+    """The groups, in their order on the wall."""
 
     IN_PLAY = "in_play"
     WAITING = "waiting"
@@ -23,7 +23,7 @@ class WallGroup(StrEnum):
     QUEUED = "queued"
     """Waiting for a free server."""
     FAILED = "failed"
-    """Ended without a result, and not by a request to cancel it."""
+    """Ended without a result, although its cancellation was not requested."""
     CANCELED = "canceled"
     """Canceled recently by a person or a program of the organization, or by an operator."""
     FINISHED = "finished"

@@ -44,7 +44,9 @@ class Metrics:
             "matchpod_failed_log_ins_total", "Log-ins that failed, by what was used.", ("with",)
         )
         self.stalls = metrics.counter("matchpod_stalls_total", "Times the event loop stalled for over a second.")
-        self.stall_s = metrics.counter("matchpod_stall_seconds_total", "Seconds in such stalls.")
+        self.stall_s = metrics.counter(
+            "matchpod_stall_seconds_total", "Seconds of stalls of the event loop that lasted over a second."
+        )
         self.crashes = metrics.counter(
             "matchpod_loop_crashes_total", "Unexpected errors in background loops.", ("loop",)
         )

@@ -1,1 +1,1 @@
-"""The handlers of endpoints, which read a request, call a use case and return the response."""
+"""The handlers of endpoints. A handler reads a request, calls a use case and returns the response."""

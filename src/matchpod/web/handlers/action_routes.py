@@ -1,4 +1,4 @@
-"""The endpoints for actions on matches; part of the list in `routes`."""
+"""The endpoints for actions on matches; `routes` adds them to its list."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The endpoints for callbacks; part of the list in `routes`."""
+"""The endpoints for callbacks; `routes` adds them to its list."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Handlers for demos: send a file or part of it, or redirect to it."""
+"""Handlers for demos: send a file or a part of it, or redirect to its storage."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ async def get_demo_file(site: Site, call: Call) -> Response | PartedResponse:
 def demo_response(
     services: Services, call: Call, file: Download, *, headers: tuple[Header, ...]
 ) -> Response | PartedResponse:
-    """Return the file, the requested part of it, or a redirect to it; for API and console."""
+    """Return the file, the requested part of it, or a redirect to its storage. Used by the API and the console."""
     if file.link is not None:
         return Response(b"", FOUND, headers=((b"location", file.link.encode()), *headers))
     tag = f'"{file.sha256}"'

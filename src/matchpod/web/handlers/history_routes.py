@@ -1,4 +1,4 @@
-"""The endpoints for series, maps, leaderboards and timelines; part of the list in `routes`."""
+"""The endpoints for series, maps, leaderboards and timelines; `routes` adds them to its list."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from matchpod.web.http.responses import EVENT_STREAM
 
 
 def _has_ended(view: views.MapDetail | views.RoundsView | views.LeaderboardView | views.SeriesDetail) -> bool:
-    """True if a map or series with this status does not change anymore."""
+    """True if a map or series with this status no longer changes, so that its response may be cached."""
     return view.status in (MapStatus.FINISHED, MapStatus.CANCELLED)
 
 

@@ -1,6 +1,7 @@
 """Handlers for game servers: store log posts, plugin reports and detections, and return the match file.
 
-To a game server, 200 means stored and 410 means stop sending. After any other status it retries.
+For a game server, 200 means that the post is stored, and 410 that it must stop sending. After any other status it
+retries.
 """
 
 from __future__ import annotations

@@ -46,7 +46,7 @@ async def get_log(site: Site, call: Call) -> PartedResponse:
 async def log_response(
     services: Services, principal: Principal, server_id: str, *, headers: Sequence[Header]
 ) -> PartedResponse:
-    """Return the log of a server as a download, for API and console."""
+    """Return the log of a server as a download. Used by the API and the console."""
     parts = await services.records.log(principal, server_id)
     name = b'attachment; filename="%s.log"' % server_id.encode()
     return PartedResponse(

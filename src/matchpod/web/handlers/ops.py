@@ -19,11 +19,11 @@ from matchpod.web.json_responses import NO_CACHE
 from matchpod.web.query_strings import query_of
 
 INTERNAL = "internal"
-"""The query parameter that makes the documentation page show the endpoints for game servers and operators."""
+"""The query parameter with which the documentation page shows the endpoints for game servers and operators."""
 
 METRICS_PER_S = 20
-"""Maximum number of requests for the metrics per second, of all clients together. They need no key, so clients take
-turns: a client that sends a flood of requests delays only its own. Even thousands of scrapers stay below the limit."""
+"""Maximum number of requests for the metrics per second, over all clients. They need no key, so clients take turns: a
+client that sends a flood of requests delays only its own. Even thousands of scrapers stay below the limit."""
 
 _encoder = msgspec.json.Encoder()
 
@@ -40,12 +40,12 @@ class Health(msgspec.Struct, frozen=True):
 
 
 async def healthz(site: Site, _: Call) -> Response:
-    """Report that the process is alive, even if it is not ready."""
+    """Report that the process is alive, whether it is ready or not."""
     return Response(_encoder.encode(Health("ok", site.services.version)), headers=NO_CACHE)
 
 
 async def readyz(site: Site, _: Call) -> Response:
-    """Report whether the process is ready, or why not."""
+    """Report whether the process is ready and, if not, why."""
     reasons = await site.services.readiness.check()
     if reasons:
         raise NotReadyError("This process is not ready to accept requests.", reasons=reasons)
@@ -55,7 +55,7 @@ async def readyz(site: Site, _: Call) -> Response:
 
 
 async def metrics(site: Site, call: Call) -> Response:
-    """Return all metrics in the Prometheus text format, at most a second old; frequent requests wait."""
+    """Return all metrics in the Prometheus text format. They are at most a second old; too frequent requests wait."""
     await site.metrics_pace.turn(client_address(call) or "unknown")
     body = site.metrics.body()
     return Response(body, content_type=CONTENT_TYPE.encode(), headers=NO_CACHE, is_shared=True)
@@ -70,7 +70,7 @@ async def internal_openapi(site: Site, _: Call) -> Response:
 
 
 async def docs(site: Site, call: Call) -> Response:
-    """Return the documentation page; its script reads `?internal`, which has no value."""
+    """Return the documentation page. Its script reads the query parameter `internal`, which needs no value."""
     others = [(name, value) for name, value in query_of(call) if name != INTERNAL]
     QueryFields(others, (INTERNAL,)).check()
     return site.pages[""]

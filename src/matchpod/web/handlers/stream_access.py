@@ -1,4 +1,4 @@
-"""End streams, even idle ones, whose key, session or overlay token is no longer valid.
+"""End streams whose key, session or overlay token is no longer valid, even if they are idle.
 
 All open streams are checked together, so thousands of credentials need only a few queries.
 """
@@ -15,13 +15,13 @@ from matchpod.core.errors import UnavailableError
 from matchpod.web.endpoint import EventStream, StillValid
 
 MAX_CHECKED: Final = 512
-"""Maximum number of credentials that are checked with one query."""
+"""Maximum number of credentials to check with one query."""
 
 _log = logging.getLogger(__name__)
 
 
 class WatchedStream:
-    """An open stream; `is_ended` if it was closed because its credential is no longer valid."""
+    """An open stream. `is_ended` is True if it was closed because its credential is no longer valid."""
 
     def __init__(self, stream: EventStream) -> None:
         self.stream = stream
@@ -33,7 +33,7 @@ class WatchedStream:
 
 
 class StreamAccess:
-    """Checks the credentials of the open streams of a process, every `check_s` seconds."""
+    """Checks the credentials of all open streams of a process, every `check_s` seconds."""
 
     def __init__(self, check_s: float) -> None:
         self._check_s = check_s
@@ -42,7 +42,7 @@ class StreamAccess:
 
     @contextmanager
     def watch(self, stream: EventStream) -> Iterator[WatchedStream]:
-        """Watch a stream until the end of the block."""
+        """Check the credential of a stream until the `with` block ends."""
         watched = WatchedStream(stream)
         self._open.add(watched)
         if self._task is None:
@@ -61,7 +61,7 @@ class StreamAccess:
             try:
                 await self._check()
             except UnavailableError:
-                pass  # the database is unavailable, so the streams have nothing new to send either
+                pass  # without the database, streams have no new data to send either
             except Exception:  # noqa: BLE001 - the loop must survive
                 _log.exception("streams not checked")
 

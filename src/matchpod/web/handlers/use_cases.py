@@ -1,4 +1,4 @@
-"""Handlers that only call a use case, and return its view as JSON or a confirmation."""
+"""Handlers that only call a use case, and return either its view as JSON or a plain confirmation."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ def view(
 ) -> Handler:
     """Return a handler that calls a use case with the caller, the path parameters and the query.
 
-    An invalid query is reported before an unknown id. The response has an ETag once `has_ended` is true for the view.
+    An invalid query is reported before an unknown id. If `has_ended` is true for the view, the response has an ETag.
     """
 
     async def handle(site: Site, call: Call) -> Response:
@@ -45,7 +45,7 @@ def view(
 
 
 def act(use_case: Callable[[Services], Callable[[Principal, str], Awaitable[object]]]) -> Handler:
-    """Return a handler that calls a use case with the caller and the id in the path. It ignores a request body."""
+    """Return a handler that calls a use case with the caller and the id in the path, and ignores the request body."""
 
     async def handle(site: Site, call: Call) -> Response:
         await use_case(site.services)(call.caller, call.params[0])
@@ -55,5 +55,5 @@ def act(use_case: Callable[[Services], Callable[[Principal, str], Awaitable[obje
 
 
 async def keyed_body(site: Site, call: Call) -> tuple[str | None, bytes]:
-    """Return the idempotency key of a request, if it has one, and its body."""
+    """Return the idempotency key of a request (None without one) and its body."""
     return call.single_header(KEY_HEADER.lower().encode()), await call.read_body(site.services.limits.max_body_bytes)

@@ -1,4 +1,4 @@
-"""The endpoints for webhooks; part of the list in `routes`."""
+"""The endpoints for webhooks; `routes` adds them to its list."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ _SAME: Final = "With the same id and the same bytes; the signature is new."
 
 
 def _with_body(use_case: Callable[[Webhooks], Callable[..., Awaitable[Any]]], *, status: int = 200) -> Handler:
-    """Return a handler that calls a use case with the caller, the path parameters and the body."""
+    """Return a handler that calls a use case with the caller, the path parameters and the request body."""
 
     async def handle(site: Site, call: Call) -> Response:
         body = await call.read_body(site.services.limits.max_body_bytes)

@@ -1,1 +1,1 @@
-"""The HTTP server. It knows nothing about Matchpod except how to write an error."""
+"""The HTTP server. The only part of Matchpod that it knows is the format of an error."""

@@ -1,7 +1,7 @@
-"""Count connections, and decide which of them are served near the limits. This module has no sockets.
+"""Count connections and decide, near the limits, which of them are served. This module has no sockets.
 
-Most connection slots are ordinary. The other slots are reserved for requests with priority, such as probes of
-operators. The connections of an address above its limit are also reserved for such requests.
+Most connection slots are ordinary. The other slots are reserved for priority requests, such as probes of operators. If
+an address has more connections than its limit, the excess connections are also reserved for priority requests.
 """
 
 from __future__ import annotations
@@ -15,23 +15,25 @@ import msgspec
 from matchpod.web.http.trusted_proxies import LOOPBACK_NETWORKS
 
 MAX_PIPELINED: Final = 32
-"""Maximum number of requests waiting on a connection while another is being answered. Common clients and proxies do not
-pipeline requests."""
+"""Maximum number of requests that wait on a connection while an earlier request is being answered. Common clients and
+proxies do not pipeline requests."""
 RESERVED_PART: Final = 8
-"""The fraction of connections, 1 in 8, that is reserved for requests with priority, which are short."""
+"""Divisor of all connections: one in 8 is reserved for requests with priority. Such requests are short."""
 ADDRESS_EXCESS: Final = 2
-"""Factor of an address's limit up to which its connections stay open. Whether a request has priority is known only once
-it arrives, and an error response explains more than a closed connection. Further connections are closed at once."""
+"""Up to this multiple of an address's limit, its connections stay open. Whether a request has priority is known only
+once it arrives, and an error response explains more than a closed connection. Further connections are closed at once.
+"""
 
 PROBE_BYTES: Final = 32
-"""Number of leading request bytes that are needed to recognize a probe."""
+"""Number of bytes at the start of a request that are needed to recognize a probe."""
 
 _IPV6_NETWORK: Final = 64
-"""Prefix length of the network that a provider usually assigns to a customer, who can use any address in it."""
+"""Prefix length of the IPv6 network that a provider usually assigns to one customer, who can use all addresses in it.
+"""
 
 
 class Excess(StrEnum):
-    """Why a connection is rejected or closed early."""
+    """The reason for rejecting a connection, or for closing it early."""
 
     LIMIT = "limit"
     ADDRESS = "address"
@@ -41,13 +43,13 @@ class Excess(StrEnum):
 
 
 class PriorityPaths(msgspec.Struct, frozen=True, kw_only=True):
-    """The paths of requests that are answered even if there are too many connections."""
+    """The paths of priority requests, which are answered even if there are too many connections."""
 
     trusted: str
-    """The prefix of paths where only trusted clients get status 200. Connections of trusted clients do not count toward
-    the limit of their address."""
+    """The prefix of the paths where status 200 proves that the client is trusted. Connections of trusted clients do not
+    count toward the limit of their address."""
     probes: frozenset[str]
-    """Paths of liveness and readiness probes, which use GET or HEAD."""
+    """The paths of liveness and readiness probes. Probes use GET or HEAD."""
     others: frozenset[str]
 
     def is_trusted(self, path: str) -> bool:
@@ -57,7 +59,7 @@ class PriorityPaths(msgspec.Struct, frozen=True, kw_only=True):
         return self.is_trusted(path) or path in self.probes or path in self.others
 
     def is_probe(self, begin: bytes) -> bool:
-        """True if a request that begins with these bytes is a probe."""
+        """True if `begin`, the first bytes of a request, are those of a probe."""
         method, _, rest = begin.partition(b" ")
         path, space, _ = rest.partition(b" ")
         if not space or method not in (b"GET", b"HEAD"):
@@ -66,33 +68,34 @@ class PriorityPaths(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class ConnectionLimits(msgspec.Struct, frozen=True, kw_only=True):
-    """Limits for open connections and their requests; `per_address` is None for no limit."""
+    """Limits for open connections and their requests. `per_address` is None if there is no limit per address."""
 
     total: int
     per_address: int | None = None
     pipelined: int = MAX_PIPELINED
     trusted_proxies: tuple[str, ...] = LOOPBACK_NETWORKS
-    """Connections of trusted proxies do not count toward the limit of an address. Their requests count toward the limit
-    of the client's address instead."""
+    """Networks of trusted proxies. Their connections do not count toward a limit per address. Instead, their requests
+    count toward the limit of the client's address."""
     probes: ConnectionLimits | None = None
-    """Limits of additional slots for connections that begin with a probe, for one request each. If set, the limit per
-    address applies to this machine too."""
+    """Limits of additional slots, for connections that begin with a probe and carry only this request. If set, the
+    limit per address applies to this machine too."""
 
     @property
     def ordinary(self) -> int:
-        """Maximum number of connections for any request; the rest is reserved."""
+        """Maximum number of connections for requests without priority. The other connections are reserved."""
         return self.total - max(1, self.total // RESERVED_PART)
 
     @property
     def of_address(self) -> int | None:
-        """Maximum number of an address's connections for any request, never more than half of all ordinary slots."""
+        """Maximum number of an address's connections for any request; at most half of the ordinary slots."""
         return None if self.per_address is None else max(1, min(self.per_address, self.ordinary // 2))
 
 
 def address_group(host: str) -> str | None:
-    """Return the key for counting the connections of this address; None if they are not limited.
+    """Return the key under which connections of this address are counted; None if the address has no limit.
 
-    Loopback is not limited, because proxies on this machine use it. All addresses of an IPv6 network share a key.
+    Loopback addresses have no limit, because proxies on this machine use them. All addresses of an IPv6 network share a
+    key.
     """
     try:
         address = ipaddress.ip_address(host)
@@ -108,7 +111,7 @@ def address_group(host: str) -> str | None:
 
 
 class Seat:
-    """The slot of an open connection; `address` is None if the connection does not count toward a limit per address."""
+    """The slot of an open connection. `address` is None if the connection counts toward no limit per address."""
 
     __slots__ = ("address", "admission", "is_ordinary")
 
@@ -119,7 +122,7 @@ class Seat:
 
 
 class Admission:
-    """Counts the open connections, in total and by address; with `is_single`, each is for one request only."""
+    """Counts the open connections, in total and per address. With `is_single`, each carries only one request."""
 
     def __init__(self, limits: ConnectionLimits, *, is_single: bool = False) -> None:
         self.limits = limits
@@ -131,16 +134,16 @@ class Admission:
 
     @property
     def is_crowded(self) -> bool:
-        """True if no ordinary slot is left."""
+        """True if all ordinary slots are in use."""
         return self.open >= self._ordinary
 
     @property
     def is_full(self) -> bool:
-        """True if no slot is left."""
+        """True if all slots are in use."""
         return self.open >= self.limits.total
 
     def is_barred(self, address: str | None) -> bool:
-        """True if new connections of this address must be closed at once."""
+        """True if new connections of this address must be closed at once, because it has far too many."""
         if self._of_address is None or address is None:
             return False
         return self._by_address.get(address, 0) >= ADDRESS_EXCESS * self._of_address
@@ -158,13 +161,13 @@ class Admission:
         self.trust(seat)
 
     def trust(self, seat: Seat) -> None:
-        """Stop counting a trusted client's connection toward its address, because a machine may have many of them."""
+        """Stop counting a trusted client's connection toward its address, because one machine may have many of them."""
         if seat.address is not None:
             self.end(seat.address)
             seat.address = None
 
     def begin(self, address: str) -> bool:
-        """Count a request that a proxy forwards for this address; False if the address has reached its limit."""
+        """Count a request that a proxy forwards for this address. Return False if the address has reached its limit."""
         count = self._by_address.get(address, 0)
         if self._of_address is not None and count >= self._of_address:
             return False
@@ -172,7 +175,7 @@ class Admission:
         return True
 
     def end(self, address: str) -> None:
-        """Stop counting a connection or a request of this address."""
+        """Stop counting one connection or request of this address."""
         left = self._by_address[address] - 1
         if left:
             self._by_address[address] = left
@@ -180,7 +183,7 @@ class Admission:
             del self._by_address[address]
 
     def excess(self, seat: Seat) -> Excess | None:
-        """Return why only priority requests are answered on this connection now; None if all requests are."""
+        """Return why this connection is limited to priority requests at the moment; None if it is not."""
         if seat.is_ordinary:
             return None
         limit = self._of_address

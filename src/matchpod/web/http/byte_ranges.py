@@ -9,14 +9,14 @@ _RANGE: Final = re.compile(r"bytes=[ \t]*([0-9]{0,18})-([0-9]{0,18})[ \t]*")
 
 
 class UnsatisfiableRangeError(Exception):
-    """The range begins after the end of the file."""
+    """The requested range begins after the end of the file."""
 
 
 def read_range(header: str | None, size: int) -> tuple[int, int] | None:
-    """Return the first byte of the requested part and its length; None if the whole file must be sent.
+    """Return the position and length of the requested part; None if the whole file must be sent.
 
-    The whole file is sent without a range, with several ranges, and with an invalid range. UnsatisfiableRangeError if
-    the part would be empty.
+    The whole file is sent if there is no range, more than one range, or an invalid range. Raise UnsatisfiableRangeError
+    if the requested part is empty.
     """
     found = _RANGE.fullmatch(header or "")
     if found is None or (found[0] and not (found[1] or found[2])):

@@ -1,6 +1,6 @@
-"""Compress a response with gzip if the client accepts that and it is worth it.
+"""Compress a response with gzip if the client accepts gzip and the response is large enough.
 
-Streams are not compressed: their events are small and must not wait for more.
+Streams are not compressed: their events are small, and must not wait for further events.
 """
 
 from __future__ import annotations
@@ -18,37 +18,37 @@ from matchpod.web.http.asgi import Scope
 from matchpod.web.http.responses import Header, Response
 
 MIN_BYTES: Final = 1024
-"""Minimum size of a body that is compressed. A smaller body fits into one packet anyway."""
+"""Minimum size in bytes of a body to compress. A smaller body fits into one packet anyway."""
 MAX_INLINE_BYTES: Final = 64 * 1024
-"""Maximum size of a body that is compressed in the event loop, which takes about half a millisecond. Larger bodies are
-compressed in a thread, so that no other request waits for them."""
+"""Maximum size in bytes of a body to compress in the event loop, which takes about half a millisecond. Larger bodies
+are compressed in a thread, so that other requests do not have to wait."""
 
 MAX_KEPT: Final = 16
-"""Maximum number of shared bodies whose compressed form is cached: descriptions, pages and metrics, of up to a few
-hundred kilobytes each."""
+"""Maximum number of shared bodies that are cached in compressed form: API descriptions, pages and metrics, each of up
+to a few hundred kilobytes."""
 
 MAX_PARSED: Final = 256
-"""Maximum number of parsed `Accept-Encoding` headers that are cached, of up to a kilobyte each. Each kind of client
-sends a different header."""
+"""Maximum number of parsed `Accept-Encoding` headers to cache, each of up to a kilobyte. Each kind of client sends
+another header."""
 
 _LEVEL: Final = 1
-"""The fastest level, which makes our JSON five to eight times smaller. Level 6 takes twice the time to save a fifth
-more."""
+"""The fastest level of gzip. It makes our JSON five to eight times smaller. Level 6 would save another fifth, but take
+twice the time."""
 _GZIP_BITS: Final = 31
-"""A window of 32 KiB, in the format of gzip."""
+"""A window of 32 KiB and the gzip format, as the argument `wbits` of zlib."""
 _SMALL_GZIP_BITS: Final = 16 + 13
-"""A window of 8 KiB, in the format of gzip."""
+"""A window of 8 KiB and the gzip format, as the argument `wbits` of zlib."""
 _SMALL_MEMORY: Final = 6
-"""The memory level. With the small window, a response that its client does not read needs 64 KiB instead of 256. Logs
-become four times smaller either way."""
+"""The memory level of zlib. With it and the small window, a response that its client does not read occupies 64 KiB
+instead of 256. Logs become four times smaller either way."""
 _MAX_HEADER: Final = 1024
-"""Maximum number of bytes of the header that are read. Clients list only a few codings."""
+"""Maximum number of bytes of an `Accept-Encoding` header to read. Clients list only a few codings."""
 VARY: Final[Header] = (b"vary", b"accept-encoding")
 ENCODING: Final[Header] = (b"content-encoding", b"gzip")
 
 
 _kept: OrderedDict[bytes, bytes] = OrderedDict()
-"""Shared bodies and their compressed forms. A lookup is cheap, because `bytes` caches its hash and is compared by
+"""Compressed forms by shared body. A lookup is cheap, because `bytes` objects cache their hash and are compared by
 identity first."""
 
 
@@ -72,7 +72,7 @@ async def compress(response: Response, scope: Scope) -> Response:
 
 
 async def compress_parts(parts: AsyncIterator[bytes]) -> AsyncIterator[bytes]:
-    """Compress the parts, and yield compressed bytes as soon as there are any."""
+    """Compress the parts of a body. Yield compressed bytes as soon as there are any."""
     packer = zlib.compressobj(_LEVEL, zlib.DEFLATED, _SMALL_GZIP_BITS, _SMALL_MEMORY)
     async for part in parts:
         for start in range(0, len(part), MAX_INLINE_BYTES):
@@ -82,7 +82,7 @@ async def compress_parts(parts: AsyncIterator[bytes]) -> AsyncIterator[bytes]:
 
 
 def accepts_gzip(headers: Iterable[Header]) -> bool:
-    """True if the client accepts gzip; `*` includes gzip unless the header lists gzip itself."""
+    """True if the client accepts gzip. `*` in the header includes gzip, unless gzip has its own entry."""
     return _accepts_gzip(b",".join([value for name, value in headers if name == b"accept-encoding"])[:_MAX_HEADER])
 
 

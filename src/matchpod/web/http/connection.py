@@ -1,8 +1,8 @@
 """HTTP/1.1 connections of callers and game servers, with limits for the memory that an unknown client can use.
 
 httptools parses and `Exchange` responds; this module orders requests and applies timeouts. A stream is the last
-response on its connection: the data that the client sends meanwhile is dropped, and a disconnect is detected. If a
-request is rejected, the requests before it are still answered, and all data after it is dropped.
+response on its connection: data that the client sends during a stream is dropped, and a disconnect is detected. If a
+request is rejected, earlier requests are still answered, and all later data is dropped.
 """
 
 from __future__ import annotations
@@ -27,8 +27,8 @@ from matchpod.web.http.request_head import MAX_HEAD_BYTES, TOO_LARGE, RequestHea
 from matchpod.web.http.responses import CONNECTION, Header
 
 UNACKNOWLEDGED_MS: Final = 30_000
-"""Timeout for the TCP acknowledgment of stream data. A client may vanish silently, and the default timeout of TCP is a
-quarter of an hour."""
+"""Timeout in milliseconds for the TCP acknowledgment of stream data. A client may vanish silently, and the default
+timeout of TCP is a quarter of an hour."""
 _INVALID: Final = "This is not a valid HTTP request."
 _SLOW_BODY: Final = "The request body was not complete in time."
 _TOO_MANY: Final = "Too many requests were sent before the answer to an earlier one."
@@ -39,7 +39,7 @@ _log = logging.getLogger(__name__)
 
 
 class ApiConnection(asyncio.Protocol):
-    """A connection of a caller or a game server. It must be small, because each match has several of them for hours."""
+    """A connection of a caller or a game server. It uses little memory, because each match has several for hours."""
 
     __slots__ = (
         "__weakref__",
@@ -80,7 +80,7 @@ class ApiConnection(asyncio.Protocol):
         self._patience = shared.patience
         self._loop = asyncio.get_running_loop()
         self._head = RequestHead()
-        # The parser calls these methods directly, because most callbacks of a request are for its headers.
+        # The parser calls these methods of the head directly, because most of its callbacks are for headers.
         self.on_message_begin = self._head.begin
         self.on_url = self._head.add_url
         self.on_header = self._head.add_header
@@ -88,37 +88,41 @@ class ApiConnection(asyncio.Protocol):
         self.transport: asyncio.Transport
         self._addresses: tuple[tuple[str, int] | None, ...] = (None, None)
         self._proxy: str | None = None
-        """The address of the client, if it is a trusted proxy."""
+        """The address of the connected machine if it is a trusted proxy; None for other clients."""
         self._unparsed_bytes = 0
-        """Bytes received since the parser last completed part of a request, which it may have buffered."""
+        """Number of bytes received since the parser last completed a part of a request. The parser may have buffered
+        them."""
         self._direct_body: bytes | None = None
-        """The received part of the body of a request that may be answered directly; None without such a request."""
+        """The body, as far as received, of a request that may be answered directly; None if there is no such request.
+        """
         self._direct: DirectRoute | None = None
-        """The route of the request, if it is a POST that may be answered directly."""
+        """The route of the current request if it is a POST that may be answered directly; None otherwise."""
         self._may_read = True
-        """False after a direct answer until more data arrives, so that other connections are served in between."""
+        """True if a GET may be answered directly. False after such an answer until more data arrives, so that other
+        connections are served in between."""
         self._newest: Exchange | None = None
-        """The exchange that received data belongs to."""
+        """The exchange of the newest request, to which received data belongs."""
         self._current: Exchange | DirectExchange | None = None
-        """The exchange that is being answered."""
+        """The exchange of the request that is being answered."""
         self._waiting: list[Exchange] = []
         self._deadline_s: float | None = None
         self._timer: asyncio.TimerHandle | None = None
         self._written_bytes = 0
         self._unread: tuple[int, float] | None = None
-        """How many bytes the system had accepted for sending, and since when; None if all data was sent."""
+        """How many bytes the system had accepted for sending, and when that number last changed; None if all data was
+        sent."""
         self._writable: asyncio.Future[None] | None = None
-        """Done once the client has read enough; None unless the client reads too slowly."""
+        """A future that is done when the client has read enough; None unless the client reads too slowly."""
         self._is_body_paused = self._is_streaming = False
         self._drops_data = False
-        """True if received data is dropped: during a stream, and after a rejected request."""
+        """True if received data is dropped, which is the case during a stream and after a rejected request."""
         self._is_half_closed = False
         self._on_lost: Callable[[], None] | None = None
 
     # --- the transport --------------------------------------------------------------------------------------------
 
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
-        """Wait for a request, with a timeout."""
+        """Start the timeout for the first request."""
         self.transport = cast(asyncio.Transport, transport)  # uvloop's transport is no subclass of this type
         client = _address(transport, "peername")
         self._addresses = (client, _address(transport, "sockname"))
@@ -130,7 +134,7 @@ class ApiConnection(asyncio.Protocol):
     def connection_lost(self, exc: Exception | None) -> None:
         """Notify the exchanges and stop the timer.
 
-        Break all reference cycles, so that the connection is freed at once, because garbage is collected rarely.
+        Break all reference cycles, so that the connection is freed at once; the garbage collector runs rarely.
         """
         self._shared.remove(self)
         if self._timer is not None:
@@ -146,15 +150,15 @@ class ApiConnection(asyncio.Protocol):
         del self._parser
 
     def data_received(self, data: bytes) -> None:
-        """Parse the data; reject it if it is not HTTP or a head exceeds its limit."""
+        """Parse the data. Reject the request if it is not HTTP, or if its head exceeds the limit."""
         if self._drops_data or self.transport.is_closing():
             return
         self._may_read = True
         if self._current is None and self._unparsed_bytes == 0 and self._direct_body is None:
-            self._deadline_s = self._loop.time() + self._patience.head_s  # the first bytes of a request
+            self._deadline_s = self._loop.time() + self._patience.head_s  # these are the first bytes of a request
         try:
             while data:
-                # At most what the head limit still allows. The parser skips spaces, so only this counts them.
+                # Parse at most what the head limit still allows, because the parser skips any number of spaces.
                 room = MAX_HEAD_BYTES - self._unparsed_bytes
                 if room <= 0:
                     raise HttpError(TOO_LARGE)
@@ -164,19 +168,19 @@ class ApiConnection(asyncio.Protocol):
             if self._direct_body is not None:
                 self._await_body(self._direct_body)
         except httptools.HttpParserUpgrade:
-            return  # upgrades are not supported; the request is answered without an upgrade
+            return  # upgrades are not supported; the request gets a normal response
         except (httptools.HttpParserError, HttpError) as exc:
-            error = exc if isinstance(exc, HttpError) else exc.__context__  # an error that a callback raised
+            error = exc if isinstance(exc, HttpError) else exc.__context__  # a callback of the parser raised it
             self._reject(error if isinstance(error, HttpError) else HttpError(_INVALID))
 
     def eof_received(self) -> bool:
-        """Handle a half-closed connection; True keeps it open until the response in progress is sent."""
+        """Handle that the client closed its side. Return True to keep the connection for the response in progress."""
         if self._is_streaming:  # the client may have disconnected, and a stream may stay open for hours
             self.transport.abort()
             return False
-        if self._on_lost is not None:  # the request waits, and most clients that close their side have disconnected
+        if self._on_lost is not None:  # a client that closes its side while waiting has usually disconnected
             return False
-        if self._drops_data:  # the requests before a rejected request are being answered, or the client still reads
+        if self._drops_data:  # earlier requests are being answered, or the client still reads
             self._is_half_closed = True
             return self._current is not None and not self._current.is_response_complete
         if self._current is None or not self._current.is_body_complete or self._waiting:
@@ -206,7 +210,7 @@ class ApiConnection(asyncio.Protocol):
     def on_headers_complete(self) -> None:
         """Start the exchange, or queue it behind earlier exchanges."""
         if len(self._waiting) >= self._shared.max_pipelined and self._current is not None:
-            raise HttpError(_TOO_MANY)  # the parser turns it into an HttpParserError
+            raise HttpError(_TOO_MANY)  # the parser raises an HttpParserError with it as the context
         version = self._parser.get_http_version()
         self._head.complete(version)
         self._unparsed_bytes = 0
@@ -233,21 +237,21 @@ class ApiConnection(asyncio.Protocol):
         return version == "1.1" and self._parser.should_keep_alive() and self._may_be_direct(b"GET")
 
     def _closes_as_asked(self, version: str) -> bool:
-        """False if an HTTP/1.0 client wants to keep the connection open.
+        """False for an HTTP/1.0 client that wants to keep the connection open.
 
-        Only the application sends the header that such a client needs.
+        Such a client needs a header in the response, which only the application sends.
         """
         return version == "1.1" or not self._parser.should_keep_alive()
 
     def _await_body(self, body: bytes) -> None:
-        """Wait for the rest of a body until the deadline of the request; pass on a large or unusual request."""
+        """Wait for the rest of a body, until the request's deadline. A large or unusual request gets an exchange."""
         if self._direct is None or len(body) > MAX_BUFFERED_BODY:
             self._begin_exchange()
         else:
             self._shared.set_busy(self)
 
     def _begin_exchange(self) -> None:
-        """Start an exchange for the request whose head is complete, or queue it behind earlier requests."""
+        """Start an exchange for the request whose head is complete, or queue the exchange behind earlier requests."""
         body, self._direct_body = self._direct_body, None
         keep_alive = self._parser.should_keep_alive() and not self._parser.should_upgrade()
         keep_alive = keep_alive and not self.seat.admission.is_single
@@ -265,7 +269,7 @@ class ApiConnection(asyncio.Protocol):
             self.pause_body()
 
     def on_body(self, body: bytes) -> None:
-        """Pass on a part of a body; the reader of the body limits its size."""
+        """Pass on a part of a body. The reader of the body limits its size."""
         self._unparsed_bytes = 0
         if self._direct_body is not None:
             self._direct_body += body
@@ -273,7 +277,7 @@ class ApiConnection(asyncio.Protocol):
             self._newest.add_body(body)
 
     def on_message_complete(self) -> None:
-        """Complete the body, and the exchange if it is answered; the next byte belongs to another request."""
+        """Complete the body and, if it is already answered, its exchange. The next byte belongs to another request."""
         self._unparsed_bytes = 0
         if self._direct_body is not None:
             if self._direct is not None:
@@ -313,7 +317,7 @@ class ApiConnection(asyncio.Protocol):
     # --- exchanges ------------------------------------------------------------------------------------------------
 
     def _answer_read(self) -> bool:
-        """Answer a GET at once; False for an unusual request or a slow client, which the application has to answer."""
+        """Answer a GET directly. Return False for an unusual request or a slow client: the application answers it."""
         reads, head = self._shared.reads, self._head
         is_usual = self.seat.is_ordinary and self._may_read and self._writable is None and not self._direct_body
         if reads is None or not is_usual or self.transport.is_closing():
@@ -333,12 +337,12 @@ class ApiConnection(asyncio.Protocol):
         return True
 
     def _take(self, body: bytes) -> None:
-        """Answer a usual request directly."""
+        """Answer a POST directly, if it is a usual request."""
         route, self._direct_body = self._direct, None
         keep_alive = self._parser.should_keep_alive() and not self.seat.admission.is_single
         version = self._parser.get_http_version()
         exchange = DirectExchange(self._head.url, self._head.headers, body, version=version, keep_alive=keep_alive)
-        self._head.begin()  # otherwise it would keep the headers until the next request
+        self._head.begin()  # frees the headers before the next request
         self._current, self._newest = exchange, None
         self._deadline_s = None
         self._shared.begin_direct(self)
@@ -356,7 +360,7 @@ class ApiConnection(asyncio.Protocol):
             self._answer(exchange, None)
 
     def _answer(self, exchange: DirectExchange, response: bytes | None) -> None:
-        """Send a prepared response, or pass the request to the application if there is none."""
+        """Send the prepared response; if there is none, pass the request to the application."""
         self._shared.end_direct()
         if exchange.is_disconnected or self.transport.is_closing():
             return
@@ -393,7 +397,7 @@ class ApiConnection(asyncio.Protocol):
         if exchange.is_response_complete or exchange.is_disconnected or self.transport.is_closing():
             return
         if exchange.is_response_started:
-            self.transport.abort()  # so that the client does not mistake the response for complete
+            self.transport.abort()  # otherwise the client would think that the response is complete
         else:
             self._write_error(HttpError("Internal error.", INTERNAL_ERROR))
             self.transport.close()
@@ -405,7 +409,7 @@ class ApiConnection(asyncio.Protocol):
             await self._send_error(exchange, error)
 
     def exchange_completed(self) -> None:
-        """Answer the next request, wait for it, or close the connection."""
+        """Start the next request or wait for it, or close the connection."""
         self._shared.set_idle(self)
         exchange = self._current
         if self.seat.address is not None and exchange is not None and self._is_trusted(exchange):
@@ -415,12 +419,12 @@ class ApiConnection(asyncio.Protocol):
         elif exchange.is_body_complete:
             self._finish(exchange)
         else:
-            # Read the rest of the body, so that the client reads the response before the connection closes.
+            # Read the rest of the body first; otherwise the client could lose the response when the connection closes.
             self._deadline_s = self._loop.time() + self._patience.head_s
             self.resume_body()
 
     def _is_trusted(self, exchange: Exchange | DirectExchange) -> bool:
-        """True if the status proves that a trusted client sent the request."""
+        """True if the response's status proves that the sender of the request is a trusted client."""
         return isinstance(exchange, DirectExchange) or (
             exchange.status == OK and self._shared.priority.is_trusted(exchange.scope["path"])
         )
@@ -437,7 +441,7 @@ class ApiConnection(asyncio.Protocol):
         self.resume_body()
 
     def _close(self) -> None:
-        """Close the connection; if data was dropped, wait a moment so that the client can read the last responses."""
+        """Close the connection. If data was dropped, wait first, so that the client can read the last responses."""
         if not self._drops_data or self._is_streaming or self._is_half_closed or self.transport.is_closing():
             self.transport.close()
         else:
@@ -447,7 +451,7 @@ class ApiConnection(asyncio.Protocol):
     def _end_linger(self) -> None:
         if self.transport.is_closing():
             return
-        if self.transport.get_write_buffer_size():  # the client still reads, or `_check_timeouts` aborts
+        if self.transport.get_write_buffer_size():  # wait while the client reads; otherwise `_check_timeouts` aborts
             self._loop.call_later(self._patience.linger_s, self._end_linger)
         else:
             self.transport.abort()
@@ -466,7 +470,7 @@ class ApiConnection(asyncio.Protocol):
             self.transport.pause_reading()
 
     def resume_body(self) -> None:
-        """Resume reading from the client, unless other requests are queued."""
+        """Resume reading from the client, unless other requests wait to be answered."""
         if not self._waiting:
             self._resume_reading()
 
@@ -499,15 +503,15 @@ class ApiConnection(asyncio.Protocol):
         self._on_lost = act
 
     def begin_stream(self) -> None:
-        """Switch to streaming, so that later requests on this connection are ignored."""
+        """Begin a stream. Later requests on this connection are ignored."""
         self._is_streaming = self._drops_data = True
         self._waiting.clear()
-        if self._is_half_closed:  # as in `eof_received`; a disconnect would not be detected again
+        if self._is_half_closed:  # as in `eof_received`: a later disconnect would go unnoticed
             self.transport.abort()
         self.resume_body()  # to detect a disconnect
         if self._current is not None:
             self._current.keep_alive = False
-        # The client may have disconnected already. A closed transport has no socket, or an invalid descriptor.
+        # The client may have disconnected already. Then the transport has no socket, or a socket that is closed.
         if hasattr(socket, "TCP_USER_TIMEOUT") and not self.transport.is_closing():  # Linux
             tcp_socket: socket.socket = self.transport.get_extra_info("socket")
             with suppress(OSError):
@@ -519,15 +523,15 @@ class ApiConnection(asyncio.Protocol):
     # --- errors and timeouts --------------------------------------------------------------------------------------
 
     def _reject(self, error: HttpError) -> None:
-        """Close the connection after earlier requests are answered; if there are none, after an error response.
+        """Close the connection after the earlier requests are answered or, if there are none, after an error response.
 
-        With earlier requests, the client would mistake the error for the response to one of them.
+        With earlier requests, the client would take the error for the response to one of them.
         """
         _log.debug("request rejected", extra={"reason": str(error)})
         current, newest = self._current, self._newest
         if current is not None and current.is_body_complete and not self.transport.is_closing():
             if newest is not None and newest is not current and not newest.is_body_complete:
-                self._waiting.pop()  # this is the rejected request
+                self._waiting.pop()  # remove the rejected request
             (self._waiting[-1] if self._waiting else current).keep_alive = False
             self._drops_data = True
             self._resume_reading()
@@ -537,18 +541,18 @@ class ApiConnection(asyncio.Protocol):
         self.transport.close()
 
     def _write_error(self, error: HttpError) -> None:
-        """Send an error response without an exchange, before the connection closes."""
+        """Write an error response that belongs to no exchange. The caller then closes the connection."""
         status, headers, body = self._closing_response(error)
         self.write(format_head(status, [(b"date", self.date()), *headers]) + body)
 
     async def _send_error(self, exchange: Exchange, error: HttpError) -> None:
-        """Respond to a request without calling the application, and close the connection."""
+        """Answer a request with an error, without calling the application. The connection is then closed."""
         status, headers, body = self._closing_response(error)
         await exchange.send({"type": "http.response.start", "status": status, "headers": headers})
         await exchange.send({"type": "http.response.body", "body": body})
 
     def _closing_response(self, error: HttpError) -> tuple[int, list[Header], bytes]:
-        """Return the status, headers and body of a response that closes the connection."""
+        """Return the status, headers and body of an error response after which the connection is closed."""
         response = self._shared.error_response(error)
         headers = [
             (b"content-type", response.content_type),
@@ -559,9 +563,9 @@ class ApiConnection(asyncio.Protocol):
         return response.status, headers, response.body
 
     def _check_timeouts(self) -> None:
-        """Close the connection at its deadline, and abort it if the client does not read, even while it is closing.
+        """Close the connection at its deadline. Abort it if the client does not read, even while it is being closed.
 
-        One timer per connection, re-armed when it fires, is cheaper than a timer per request.
+        One timer per connection that is set again whenever it fires is cheaper than a timer per request.
         """
         now_s = self._loop.time()
         unsent = self.transport.get_write_buffer_size()
@@ -587,6 +591,6 @@ class ApiConnection(asyncio.Protocol):
 def _address(transport: asyncio.BaseTransport, name: str) -> tuple[str, int] | None:
     try:
         address = transport.get_extra_info(name)
-    except OSError:  # the client has already reset the connection
+    except OSError:  # raised if the client has already reset the connection
         return None
     return (str(address[0]), int(address[1])) if isinstance(address, tuple) and len(address) >= 2 else None

@@ -1,8 +1,9 @@
-"""Track the open connections of a server, apply their limits, and close the oldest ones when there are too many.
+"""Track the open connections of a server, apply their limits, and close some when there are too many.
 
-A connection is silent until it has sent a request head, and idle between two requests. When no ordinary slot is left,
-a new connection replaces the connection that has been silent longest, or else idle longest. Fresh connections are
-replaced only when no slot is left at all, so that clients that connect at the same moment do not displace each other.
+A connection is silent until it has sent a request head, and idle between two requests. When no ordinary slot is left, a
+new connection replaces the connection that has been silent longest or, without silent connections, idle longest. Fresh
+connections are replaced only when no slot at all is left, so that clients that connect at the same moment do not
+displace each other.
 """
 
 from __future__ import annotations
@@ -33,14 +34,14 @@ from matchpod.web.http.responses import Header, Response
 from matchpod.web.http.trusted_proxies import TrustedProxies
 
 LOOPBACK: Final = "loopback"
-"""The key for counting clients without an address of their own (loopback, trusted proxies), where they are limited."""
+"""The key for counting loopback clients and trusted proxies together, in the cases where limits apply to them."""
 RETRY_AFTER_S: Final = 5
-"""Retry-After of rejected clients, in seconds. Most requests are answered within this time."""
+"""Retry-After in seconds for rejected clients. Most requests are answered within this time."""
 MAX_UNREAD_BYTES: Final = 32 * 1024 * 1024
-"""Maximum number of unsent bytes buffered for slow clients, over all connections. A typical response has a few
-kilobytes, and large ones are sent in parts, so hundreds of slow clients can be served at a time."""
+"""Maximum number of unsent bytes to buffer for slow clients, over all connections. A typical response has a few
+kilobytes, and large responses are sent in parts, so hundreds of slow clients can be served at the same time."""
 WARNING_S: Final = 60.0
-"""Seconds between two warnings of the same kind, so that clients cannot flood the log."""
+"""Minimum interval in seconds between two warnings of the same kind, so that clients cannot flood the log."""
 
 _WARNINGS: Final = {
     Excess.LIMIT: "connections rejected: limit reached",
@@ -52,41 +53,41 @@ _log = logging.getLogger(__name__)
 
 
 class Patience(msgspec.Struct, frozen=True, kw_only=True):
-    """The timeouts of connections, in seconds, and the limit for unsent bytes."""
+    """The timeouts of connections in seconds, and the limit for unsent bytes."""
 
     head_s: float = 30.0
-    """Timeout for a request head, from its first byte or the start of the connection. This is also the idle timeout of
-    connections, so it is longer than the usual time between two log posts."""
+    """Timeout for a request head, from its first byte or from the start of the connection. It is also the idle timeout
+    of connections, so it is longer than the usual time between two log posts."""
     fresh_s: float = 1.0
-    """Seconds that a new connection has to send a request head before other connections may replace it; enough over a
+    """Time that a new connection has for its first request head before other connections may replace it; enough for a
     slow network."""
     send_s: float = 30.0
-    """Timeout for clients that do not read: seconds in which no byte of the unsent data could be sent. The timeout is
-    also the interval of its check, so a client has up to twice the time."""
+    """Timeout for clients that do not read: the time in which none of the unsent bytes could be sent. It is checked at
+    the same interval, so a client has up to twice the time."""
     linger_s: float = 2.0
-    """Seconds that the server waits before it closes a connection on which it dropped data. The system resets a
-    connection that is closed with unread data, and a client that has not read the last responses would lose them."""
+    """Time before the server closes a connection on which it has dropped data. If a connection is closed with unread
+    data, the system resets it, and a client that has not read the last responses would lose them."""
     unread_bytes: int = MAX_UNREAD_BYTES
     closing_s: float = 2.0
-    """Timeout for requests in progress when the server stops; most are short."""
+    """Timeout for requests in progress when the server stops. Most requests are short."""
 
 
 class Connection(Protocol):
-    """One open connection."""
+    """An open connection."""
 
     @property
     def seat(self) -> Seat:
-        """The slot of the connection."""
+        """The slot that the connection occupies."""
 
     def shut_down(self) -> None:
-        """Close the connection, after the response in progress if there is one."""
+        """Close the connection. If a response is in progress, close it after that response."""
 
     def abort(self) -> None:
-        """Drop the connection with all unsent data."""
+        """Close the connection at once, and drop all unsent data."""
 
 
 class ConnectionCounts(Protocol):
-    """The metrics of connections."""
+    """Receives the metrics of connections."""
 
     def set_open(self, count: int, /) -> None:
         """Set the number of open connections."""
@@ -96,7 +97,7 @@ class ConnectionCounts(Protocol):
 
 
 class Connections:
-    """The open connections of a server, their limits and shared settings."""
+    """The open connections of a server, with their limits and shared settings."""
 
     def __init__(
         self,
@@ -116,7 +117,7 @@ class Connections:
         self.patience = patience
         self.priority = priority
         self.error_response = error_response
-        """Returns the response to an error, after which the connection is closed."""
+        """Returns the response to an error. The connection is closed after that response."""
         self._direct = direct
         self.reads = reads
         self._direct_exchanges = 0
@@ -125,11 +126,12 @@ class Connections:
         self.open: set[Connection] = set()
         self.tasks: set[asyncio.Task[None]] = set()
         self._silent: dict[Connection, float] = {}
-        """Connections without a request yet, and when they were opened, oldest first."""
+        """Connections that have not sent a request head yet, with the times when they were opened, oldest first."""
         self._idle: dict[Connection, None] = {}
-        """Idle connections, longest idle first."""
+        """Connections between two requests, longest idle first."""
         self._unread: dict[Connection, int] = {}
-        """Connections whose clients do not read, with the number of unsent bytes; longest without progress first."""
+        """Connections whose clients read too slowly, with their numbers of unsent bytes; longest without progress
+        first."""
         self._unread_bytes = 0
         self._admission = Admission(limits)
         self._probes = None if limits.probes is None else Admission(limits.probes, is_single=True)
@@ -138,7 +140,7 @@ class Connections:
         self._date = (0, b"")
 
     def date(self) -> bytes:
-        """The value of the `date` header, formatted once per second."""
+        """The value of the `date` header, which is formatted once per second."""
         now_s = int(time.time())
         if now_s != self._date[0]:
             self._date = (now_s, formatdate(now_s, usegmt=True).encode())
@@ -151,7 +153,7 @@ class Connections:
         self._silent[connection] = time.monotonic()
 
     def set_idle(self, connection: Connection) -> None:
-        """Note that a connection no longer has a request in progress."""
+        """Record that a connection has no request in progress."""
         self._idle[connection] = None
 
     def set_busy(self, connection: Connection) -> None:
@@ -159,19 +161,19 @@ class Connections:
         self._silent.pop(connection, None)
 
     def begin_direct(self, connection: Connection) -> None:
-        """Note that a request is being answered directly."""
+        """Record that a request on this connection is being answered directly."""
         self.set_busy(connection)
         self._direct_exchanges += 1
         self._all_answered.clear()
 
     def end_direct(self) -> None:
-        """Note that a direct request was answered, or passed to the application."""
+        """Record that a direct request was answered, or was passed to the application."""
         self._direct_exchanges -= 1
         if not self._direct_exchanges:
             self._all_answered.set()
 
     def direct_route(self, url: bytes) -> DirectRoute | None:
-        """Return the route of a POST to this URL that may be answered directly."""
+        """Return the route for a POST to this URL that may be answered directly; None if there is none."""
         for route in self._direct:
             if url.startswith(route.prefix):
                 return route
@@ -186,7 +188,7 @@ class Connections:
         )
 
     def remove(self, connection: Connection) -> None:
-        """Remove a connection that is closed; removing it twice has no effect."""
+        """Remove a connection that was closed. Calling it twice is fine."""
         self._idle.pop(connection, None)
         self._silent.pop(connection, None)
         self.remove_unread(connection)
@@ -195,9 +197,9 @@ class Connections:
             self.release(connection.seat)
 
     def add_unread(self, connection: Connection, size: int) -> None:
-        """Note how many unsent bytes are buffered for a client.
+        """Record how many unsent bytes are buffered for a client.
 
-        If the total exceeds the limit, abort the connections that have waited longest.
+        If the sum over all clients exceeds the limit, abort the connections that have made no progress for longest.
         """
         self.remove_unread(connection)
         self._unread[connection] = size
@@ -209,11 +211,11 @@ class Connections:
             longest.abort()
 
     def remove_unread(self, connection: Connection) -> None:
-        """Note that a client has read most of the buffered bytes."""
+        """Record that a client has read most of the bytes that were buffered for it."""
         self._unread_bytes -= self._unread.pop(connection, 0)
 
     async def close(self, within_s: float) -> None:
-        """Close idle connections now, and others after their responses; abort those still open after `within_s`."""
+        """Close idle connections now, others after their responses; after `within_s`, abort those that are left."""
         for connection in tuple(self.open):
             connection.shut_down()
         began_s = time.monotonic()
@@ -232,13 +234,13 @@ class Connections:
 
     @property
     def has_probe_places(self) -> bool:
-        """True if probes have slots of their own, so that `admit` needs the first bytes of a request."""
+        """True if probes have their own slots, so that `admit` needs the first bytes of a request to recognize them."""
         return self._probes is not None
 
     def admit(self, host: str, begin: bytes = b"") -> Seat | None:
         """Return a slot for a client at this address; None if its connection must be closed at once.
 
-        `begin` is the first part of its request, as far as it has arrived.
+        `begin` has the first bytes of its request, as far as they have arrived.
         """
         address = None if self.proxies.has(host) else address_group(host)
         admission = self._admission
@@ -267,11 +269,11 @@ class Connections:
         self._counts.set_open(self._admission.open + (0 if self._probes is None else self._probes.open))
 
     def trust(self, seat: Seat) -> None:
-        """Stop counting a connection toward its address, because its client is authenticated."""
+        """Stop counting a connection toward its address, because its client has been authenticated."""
         seat.admission.trust(seat)
 
     def rejection(self, seat: Seat, path: str) -> HttpError | None:
-        """Return the error for a request that cannot be answered because there are too many connections."""
+        """Return the error for a request that is rejected because of too many connections; None if it is answered."""
         if self.priority.has(path):
             return None
         admission = seat.admission
@@ -287,9 +289,10 @@ class Connections:
 
     @contextmanager
     def of_client(self, seat: Seat, scope: Scope) -> Iterator[HttpError | None]:
-        """Count a request through a trusted proxy toward the limit of its client, while the request is in progress.
+        """Until the block ends, count a request through a trusted proxy toward the limit of its client.
 
-        A proxy needs a connection per request in progress. The value is the error if the client is over its limit.
+        A proxy needs a connection for each request in progress. The block gets an error if the client has reached its
+        limit, and None otherwise.
         """
         address = None if self.priority.has(scope["path"]) else self._counted(scope["client"][0], scope["headers"])
         if address is None:
@@ -304,7 +307,7 @@ class Connections:
                 seat.admission.end(address)
 
     def _counted(self, host: str, headers: Sequence[Header]) -> str | None:
-        """Return the key for counting a client's requests; None for a proxy's own requests, which are not limited."""
+        """Return the key for counting a client's requests; None for a proxy's own requests, which have no limit."""
         if not self.proxies.has(host):
             return address_group(host)
         return (address_group(host) or LOOPBACK) if self.proxies.is_disputed(host, headers) else None
@@ -314,9 +317,9 @@ class Connections:
         return HttpError(message, UNAVAILABLE, retry_after_s=RETRY_AFTER_S)
 
     def close_idle(self, count: int, *, of: Admission | None = None, even_fresh: bool = False) -> None:
-        """Close up to `count` connections: first silent ones that are no longer fresh, then idle ones, oldest first.
+        """Close at most `count` connections: silent connections that are no longer fresh, then idle ones, oldest first.
 
-        With `of`, only connections that have one of its slots.
+        With `of`, only connections that occupy one of its slots are closed.
         """
         fresh_s = time.monotonic() - (0.0 if even_fresh else self.patience.fresh_s)
         silent = itertools.takewhile(lambda connection: self._silent[connection] <= fresh_s, self._silent)
@@ -329,7 +332,7 @@ class Connections:
             self.note(Excess.IDLE)
 
     def note(self, reason: Excess, **fields: object) -> None:
-        """Count a connection that was rejected or closed early; log a warning at most every `WARNING_S`."""
+        """Count a connection that was rejected or closed early. Log a warning, but only once per `WARNING_S`."""
         self._counts.count_rejected(reason)
         now_s = time.monotonic()
         warning = _WARNINGS.get(reason)

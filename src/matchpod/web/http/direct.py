@@ -1,7 +1,7 @@
-"""Types for requests that are answered without the application, because they are frequent and small, such as log posts.
+"""Types for frequent and small requests, such as log posts, which are answered without calling the application.
 
-These need neither an ASGI scope nor a task, which would cost more than the work itself. The application still answers
-such a request if anything about it is unusual.
+They need neither an ASGI scope nor a task, which would cost more than the work itself. If anything about a request is
+unusual, the application answers it.
 """
 
 from __future__ import annotations
@@ -12,41 +12,41 @@ from typing import Protocol
 import msgspec
 
 Answer = Callable[[bool], None]
-"""Called once: with True to send the prepared response, with False to pass the request to the application."""
+"""Called once: with True to send the prepared response, or with False to pass the request to the application."""
 
 
 class Take(Protocol):
-    """The function that answers the requests of a direct route."""
+    """Handles the requests of a direct route."""
 
     def __call__(self, path_rest: str, headers: Sequence[tuple[bytes, bytes]], body: bytes, answer: Answer, /) -> bool:
-        """Accept a request and call `answer` later; False if the application has to answer the request."""
+        """Accept a request and call `answer` later, or return False if the application has to answer the request."""
 
 
 class DirectRoute(msgspec.Struct, frozen=True, kw_only=True):
-    """The POST requests below a path that `take` may answer."""
+    """The POST requests below a path that `take` may handle."""
 
     prefix: bytes
     take: Take
     response: bytes
-    """The body of the response, in JSON."""
+    """The JSON body of the response."""
 
 
 Read = Callable[[str, Sequence[tuple[bytes, bytes]]], tuple[bytes, ...] | None]
-"""Returns the parts of the response to a GET that follow the `date` header; None if the application has to answer.
+"""Returns the parts of the response to a GET that follow its `date` header; None if the application has to answer.
 
-Its arguments are the rest of the path, with the query string, and the headers.
+The arguments are the rest of the path (with the query string) and the headers.
 """
 
 
 class ReadRoute(msgspec.Struct, frozen=True, kw_only=True):
-    """The GET requests below a path that `read` may answer at once, with status 200."""
+    """The GET requests below a path that `read` may answer with status 200."""
 
     prefix: bytes
     read: Read
 
 
 class DirectExchange:
-    """A request that is being answered directly, with everything needed to pass it to the application after all."""
+    """A request that is being answered directly. It has all that is needed to pass it to the application instead."""
 
     __slots__ = ("body", "headers", "is_disconnected", "is_response_complete", "keep_alive", "url", "version")
 
@@ -65,5 +65,5 @@ class DirectExchange:
         self.is_response_complete = False
 
     def disconnect(self) -> None:
-        """Note that the client disconnected, so that no response is sent."""
+        """Record that the client has disconnected, so that no response is sent."""
         self.is_disconnected = True

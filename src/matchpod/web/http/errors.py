@@ -1,4 +1,4 @@
-"""The errors of a connection, which are answered without calling the application."""
+"""The errors of a connection. They are sent to the client without calling the application."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ UNAVAILABLE: Final = HTTPStatus.SERVICE_UNAVAILABLE.value
 
 
 class HttpError(Exception):
-    """A request is rejected with one of the statuses of this module; the message is for the client."""
+    """A request is rejected with one of the statuses in this module. The message is for the client."""
 
     def __init__(self, message: str, status: int = BAD_REQUEST, *, retry_after_s: int = 1) -> None:
         super().__init__(message)

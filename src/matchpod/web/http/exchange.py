@@ -1,6 +1,6 @@
-"""One HTTP request and its response, with the `receive` and `send` of ASGI on top of a connection.
+"""A single HTTP request and its response, with the `receive` and `send` of ASGI on top of a connection.
 
-The head of a response is held back until its first body part, so a small response is one write.
+The head of a response is held back until the first part of its body, so that a small response needs only one write.
 """
 
 from __future__ import annotations
@@ -13,7 +13,8 @@ from typing import Final, Protocol
 from matchpod.web.http.asgi import Message, Scope
 
 MAX_BUFFERED_BODY: Final = 64 * 1024
-"""Maximum number of buffered body bytes that the application has not read. Above it, reading from the client pauses."""
+"""Maximum number of body bytes to buffer before the application reads them. Above it, reading from the client pauses.
+"""
 
 CONTINUE: Final = b"HTTP/1.1 100 Continue\r\n\r\n"
 OK, NO_CONTENT, NOT_MODIFIED = 200, 204, 304
@@ -23,13 +24,13 @@ _STATUS_LINES: Final = {
 
 
 class Carrier(Protocol):
-    """The connection that an exchange belongs to."""
+    """The connection on which an exchange takes place."""
 
     def write(self, data: bytes) -> None:
         """Send data to the client."""
 
     async def drain(self) -> None:
-        """Wait until the client has read enough of what was sent."""
+        """Wait until the client has read enough of the sent data."""
 
     def pause_body(self) -> None:
         """Stop reading from the client."""
@@ -41,7 +42,7 @@ class Carrier(Protocol):
         """The value of the `date` header."""
 
     def exchange_completed(self) -> None:
-        """Called when the response is complete."""
+        """Notify the connection that the response is complete."""
 
 
 def format_head(status: int, headers: Iterable[tuple[bytes, bytes]]) -> bytes:
@@ -50,24 +51,24 @@ def format_head(status: int, headers: Iterable[tuple[bytes, bytes]]) -> bytes:
 
 
 def format_headers(headers: Iterable[tuple[bytes, bytes]]) -> bytes:
-    """Format the headers, each with its line end."""
+    """Format the headers, each followed by a line end."""
     return b"".join([b"%b: %b\r\n" % header for header in headers])
 
 
 class Exchange:
-    """A request that is being answered."""
+    """A request that is being answered, and its response."""
 
     def __init__(self, carrier: Carrier, scope: Scope, *, keep_alive: bool) -> None:
         self.scope = scope
         self.keep_alive = keep_alive
-        """False if the connection closes after the response."""
+        """False if the connection is closed after the response."""
         self.is_body_complete = False
         self.is_response_started = False
         self.is_response_complete = False
         self.is_disconnected = False
         self.expects_continue = False
         self.status = 0
-        """The status of the response once its head is sent."""
+        """The status of the response; 0 until its head has been sent."""
         self._carrier = carrier
         self._body = bytearray()
         self._is_body_delivered = False
@@ -75,12 +76,12 @@ class Exchange:
         self._head: tuple[int, list[tuple[bytes, bytes]]] | None = None
         self._is_chunked = False
         self._unsent: int | None = None
-        """Bytes of the content length that are still to be sent; None if there is no content length."""
+        """Number of bytes to be sent until the content length is reached; None if there is no content length."""
 
     # --- what the client sends ------------------------------------------------------------------------------------
 
     def add_body(self, part: bytes) -> None:
-        """Buffer a part of the body; it is dropped once the response is complete."""
+        """Buffer a part of the body, or drop it if the response is already complete."""
         if self.is_response_complete:
             return
         self._body += part
@@ -89,17 +90,17 @@ class Exchange:
         self._changed.set()
 
     def complete_body(self) -> None:
-        """Note the end of the body."""
+        """Record that the body is complete."""
         self.is_body_complete = True
         self._changed.set()
 
     def disconnect(self) -> None:
-        """Note that the client disconnected, so that `receive` returns and `send` does nothing."""
+        """Record that the client has disconnected, so that `receive` returns and `send` does nothing."""
         self.is_disconnected = True
         self._changed.set()
 
     async def receive(self) -> Message:
-        """Return the next part of the body; after the last, wait for the end of the response or of the connection."""
+        """Return the next part of the body. After the last, wait until the response or the connection has ended."""
         if self.expects_continue and not self.is_response_started and not self.is_disconnected:
             self.expects_continue = False
             self._carrier.write(CONTINUE)
@@ -122,7 +123,7 @@ class Exchange:
     # --- what the application sends -------------------------------------------------------------------------------
 
     async def send(self, message: Message) -> None:
-        """Send the start of the response or a part of its body; wait while the client reads too slowly."""
+        """Send the start of the response or a part of its body. If the client reads too slowly, wait first."""
         if self.is_disconnected:
             return
         if message["type"] == "http.response.start":
@@ -132,7 +133,7 @@ class Exchange:
             self._head = (message["status"], list(message.get("headers", ())))
             return
         if not self.is_response_started or self.is_response_complete:
-            raise RuntimeError("a body part needs a response that is started and not complete")
+            raise RuntimeError("a body part was sent before the start or after the end of the response")
         await self._carrier.drain()
         if not self.is_disconnected:
             self._send_body(message.get("body", b""), is_last=not message.get("more_body", False))
@@ -156,7 +157,7 @@ class Exchange:
             self._carrier.exchange_completed()
 
     def _pending_head(self, whole_length: int | None) -> bytes:
-        """Return the head if it was not sent yet; `whole_length` is the length of a body sent in one part."""
+        """Return the head of the response, or nothing if it was sent. `whole_length` is set if the body is one part."""
         if self._head is None:
             return b""
         (status, headers), self._head = self._head, None
@@ -166,7 +167,7 @@ class Exchange:
         if names.get(b"connection", b"").lower() == b"close":
             self.keep_alive = False
         elif not self.keep_alive or not self.is_body_complete:
-            # With part of this request unread, the connection cannot be used for another request.
+            # A part of this request is unread, so the connection cannot be used for another request.
             self.keep_alive = False
             headers.append((b"connection", b"close"))
         elif self.scope["http_version"] == "1.0":
@@ -181,12 +182,12 @@ class Exchange:
         elif status in (NO_CONTENT, NOT_MODIFIED):
             self._unsent = 0
         elif self.scope["method"] == "HEAD":
-            return  # there is no body, and the length of the body that GET would return is not known
+            return  # no body is sent, and the length of a GET's body is not known
         elif whole_length is not None:
             self._unsent = whole_length
             headers.append((b"content-length", b"%d" % whole_length))
         elif self.scope["http_version"] == "1.0":
-            self.keep_alive = False  # HTTP/1.0 has no chunks, so the body ends with the connection
+            self.keep_alive = False  # HTTP/1.0 has no chunks: closing the connection ends the body
         else:
             self._is_chunked = True
             headers.append((b"transfer-encoding", b"chunked"))

@@ -1,6 +1,6 @@
-"""Send a response part by part. The next part is read once the client has read enough of the earlier parts.
+"""Send a response part by part. Each part is read only after the client has read enough of the earlier parts.
 
-So a client that does not read needs memory for a few parts only, whatever the size of the response.
+So a client that does not read costs memory for only a few parts, whatever the size of the response.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ from matchpod.web.http.responses import CONNECTION, Header, PartedResponse, Stre
 
 
 async def begin(response: PartedResponse) -> PartedResponse:
-    """Read the first part, so that an error while reading it gets an error status."""
+    """Read the first part, so that an error while reading it still gets an error response."""
     first = await anext(response.parts, b"")
     return msgspec.structs.replace(response, parts=_continued(first, response.parts))
 
@@ -28,10 +28,10 @@ async def _continued(first: bytes, parts: AsyncIterator[bytes]) -> AsyncIterator
 
 
 async def send_parts(response: PartedResponse, scope: Scope, send: Send, *, more_headers: Sequence[Header]) -> None:
-    """Send a response; stop reading its parts when the client has disconnected.
+    """Send a response; stop reading its parts if the client disconnects.
 
-    An error while reading a part is raised. The connection is then aborted, so that the client does not mistake the
-    response for complete.
+    An error while reading a part is raised. The connection is then aborted; otherwise the client would think that the
+    response is complete.
     """
     parts: AsyncIterator[bytes] = response.parts
     headers = [(b"content-type", response.content_type), *response.headers, *more_headers]

@@ -1,6 +1,6 @@
 """Collect a request head from the parser and check it.
 
-The checks are for its size, `Host`, headers that must not be repeated, and the encodings of the body.
+The checks are for its size, for a `Host`, for repeated headers, and for encodings of the body.
 """
 
 from __future__ import annotations
@@ -12,18 +12,18 @@ from matchpod.web.http.errors import HEADERS_TOO_LARGE, NOT_IMPLEMENTED, HttpErr
 
 CONTENT_ENCODING: Final = b"content-encoding"
 MAX_HEAD_BYTES: Final = 64 * 1024
-"""Size limit of a request's path and headers together; far more than any proxy sends."""
+"""Maximum number of bytes of a request's path and headers together; far more than any proxy sends."""
 MAX_HEADERS: Final = 100
-"""Maximum number of headers of a request; proxies add a dozen."""
+"""Maximum number of headers in a request. Proxies add about a dozen."""
 TOO_LARGE: Final = f"The request head exceeds the limit of {MAX_HEAD_BYTES} bytes."
 
 MAX_SHARED_NAME: Final = 32
-"""Maximum length of a header name that is cached, so that all requests share one object."""
+"""Maximum length of a header name to cache, so that all requests share one object for the name."""
 
 _SINGLE: Final = {b"host": "Host", b"authorization": "Authorization"}
-"""Headers that must not be repeated, because a proxy and this service might use different values."""
+"""Headers that must not be repeated: a proxy and this service might each use a different value of the two."""
 _WITHOUT_HOST: Final = ("0.9", "1.0")
-"""Versions of HTTP in which `Host` is optional."""
+"""HTTP versions in which `Host` is optional."""
 _EXPECT: Final = b"expect"
 _TRANSFER_ENCODING: Final = b"transfer-encoding"
 _CHUNKED: Final = b"chunked"
@@ -31,7 +31,7 @@ _CHECKED: Final = frozenset((*_SINGLE, _EXPECT, _TRANSFER_ENCODING, CONTENT_ENCO
 
 
 class RequestHead:
-    """The head of a connection's newest request; the object is reused for all requests of the connection."""
+    """The head of the newest request on a connection. All requests of a connection use the same object."""
 
     __slots__ = (
         "_bytes",
@@ -48,12 +48,12 @@ class RequestHead:
         self.begin()
 
     def begin(self) -> None:
-        """Forget the previous request."""
+        """Drop the previous request, and begin a new one."""
         self.url = b""
         self.headers: list[tuple[bytes, bytes]] = []
         self.expects_continue = False
         self.is_encoded = False
-        """True if the body has a Content-Encoding."""
+        """True if the body has a Content-Encoding, such as gzip."""
         self._transfer_encodings: tuple[bytes, ...] = ()
         self._bytes = 0
         self._seen: tuple[bytes, ...] = ()
@@ -67,7 +67,7 @@ class RequestHead:
             raise HttpError(TOO_LARGE)
 
     def add_header(self, name: bytes, value: bytes) -> None:
-        """Add a header. Trailers count toward the size limit, but are dropped because they are no headers."""
+        """Add a header. Trailers (headers after the body) count toward the size limit, but are dropped."""
         self._bytes += len(name) + len(value) + 4
         if self._bytes > MAX_HEAD_BYTES:
             raise HttpError(TOO_LARGE)
@@ -81,7 +81,7 @@ class RequestHead:
         self.headers.append((name, value))
 
     def complete(self, http_version: str) -> None:
-        """Note the end of the head and finish its checks; headers after it are trailers."""
+        """Finish the checks at the end of the head. Headers that arrive later are trailers."""
         self._is_complete = True
         if b"host" not in self._seen and http_version not in _WITHOUT_HOST:
             raise HttpError("The request has no Host header, which HTTP/1.1 requires.")
@@ -113,5 +113,5 @@ def _lower(name: bytes) -> bytes:
 
 
 def is_encoded(value: bytes) -> bool:
-    """True if a Content-Encoding changes the body."""
+    """True if a body with this Content-Encoding differs from the plain content."""
     return value.strip(b" \t").lower() not in (b"", b"identity")

@@ -20,14 +20,14 @@ from matchpod.web.http.responses import Header
 
 LOOPBACK_NETWORKS: Final = ("127.0.0.0/8", "::1")
 MAX_PROXIES: Final = 16
-"""Maximum number of proxies that are read from the headers. After that many, the last address counts as the client."""
+"""Maximum number of proxies to read from the headers. If there are more, the last address that was read counts as the
+client."""
 
 MAX_NODE_BYTES: Final = 64
-"""Maximum size of an entry. Longer entries are not addresses, and are not cached."""
+"""Maximum number of bytes of an entry. Longer entries are not addresses, and are not cached."""
 
 KEPT: Final = 4096
-"""Maximum number of parsed addresses that are cached, because parsing takes as long as the rest of accepting a
-connection."""
+"""Maximum number of parsed addresses to cache, because parsing takes as long as the rest of accepting a connection."""
 
 _QUOTED: Final = rb'"((?:[^"\\]|\\.)*+)"'
 _WITH_CLOSED_QUOTES: Final = re.compile(rb'(?:[^"]|%b)*+' % _QUOTED)
@@ -41,29 +41,29 @@ _Address = IPv4Address | IPv6Address
 
 
 class TrustedProxies:
-    """The proxies whose headers are trusted."""
+    """The proxies whose headers we trust."""
 
     def __init__(self, networks: Iterable[str] = LOOPBACK_NETWORKS) -> None:
-        """`networks` are addresses, or networks such as `10.0.0.0/8`."""
+        """Trust these networks: IP addresses, or networks such as `10.0.0.0/8`."""
         self._networks = tuple(map(ip_network, networks))
         self._known = lru_cache(KEPT)(self._look_up)
 
     def has(self, host: str) -> bool:
-        """True if the machine at this address is a trusted proxy."""
+        """True if this is the address of a trusted proxy."""
         return self._known(host)[1]
 
     def client(self, proxy: str, headers: Sequence[Header]) -> str:
-        """Return the address of a trusted proxy's client; the address of the proxy if that is unknown."""
+        """Return the client address that a trusted proxy reports; the address of the proxy if the client is unknown."""
         named = self._named(proxy, headers)
         return (named.pop() if len(named) == 1 else None) or proxy
 
     def is_disputed(self, proxy: str, headers: Sequence[Header]) -> bool:
-        """True if the headers differ or cannot be read. Only the client can cause that, to hide its address."""
+        """True if the headers differ or cannot be read. Only a client that hides its address causes that."""
         named = self._named(proxy, headers)
         return len(named) > 1 or None in named
 
     def _named(self, proxy: str, headers: Sequence[Header]) -> set[str | None]:
-        """Return the client addresses in the headers; None stands for a header that cannot be read."""
+        """Return the client addresses that the headers name. None stands for a header that cannot be read."""
         forwarded_for = [value for name, value in headers if name == b"x-forwarded-for"]
         forwarded = [value for name, value in headers if name == b"forwarded"]
         named: set[str | None] = set()
@@ -74,9 +74,9 @@ class TrustedProxies:
         return named
 
     def _walk(self, proxy: str, nodes: Sequence[bytes | None]) -> str | None:
-        """Return the nearest machine that is not a trusted proxy, or else the last known machine.
+        """Return the nearest machine that is not a trusted proxy or, without one, the farthest known machine.
 
-        None if an entry before that machine cannot be read.
+        Return None if an entry on the way to that machine cannot be read.
         """
         client = proxy
         for node in reversed(nodes):
@@ -90,7 +90,7 @@ class TrustedProxies:
         return client
 
     def _look_up(self, host: str) -> tuple[str | None, bool]:
-        """Return the address in its usual notation, or None if it is invalid, and whether it is a trusted proxy."""
+        """Return the address in its usual notation (None if it is invalid), and whether it is a trusted proxy."""
         address = _read(host)
         if address is None:
             return None, False
@@ -98,7 +98,7 @@ class TrustedProxies:
 
 
 def _nodes(forwarded: bytes) -> Sequence[bytes | None]:
-    """Return the nodes in a Forwarded header; a single None if it has an open quote, which hides all that follows."""
+    """Return the nodes in a Forwarded header; a single None if it has an open quote, which hides the rest of it."""
     if not _WITH_CLOSED_QUOTES.fullmatch(forwarded):
         return (None,)
     elements = (element[0] for element in _ELEMENT.finditer(forwarded))
@@ -106,7 +106,7 @@ def _nodes(forwarded: bytes) -> Sequence[bytes | None]:
 
 
 def _node(element: bytes) -> bytes | None:
-    """Return the `for` node of an element, empty without one; None if the element is invalid or has two."""
+    """Return the `for` node of an element, or empty bytes if it has none; None if it is invalid or has two."""
     node, at = None, 0
     while at < len(element):
         parameter = _PARAMETER.match(element, at)
@@ -122,7 +122,7 @@ def _node(element: bytes) -> bytes | None:
 
 
 def _read(host: str) -> _Address | None:
-    """Return an address, without its port if there is one; None for a name or an obfuscated node."""
+    """Return an IP address without its port, if it has one; None for a name or an obfuscated node."""
     if parts := _WITH_PORT.fullmatch(host):
         host = parts["ipv6"] or parts["ipv4"] or ""
     try:

@@ -1,1 +1,1 @@
-"""The description of the API and its documentation pages."""
+"""The OpenAPI description of the API, and the documentation pages for it."""

@@ -1,4 +1,4 @@
-"""The OpenAPI description of the two callbacks, as webhooks."""
+"""Describe the two callbacks as OpenAPI webhooks."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ _HEADERS: Final = {
 
 
 def callback_schemas() -> dict[str, Schema]:
-    """Return the schemas of both callback bodies, by name."""
+    """Return the schemas of the two callback bodies, by name."""
     result: Schema = {
         **schema_ref("MatchResult"),
         "description": "The full result, the same as when getting the match by external id.",
@@ -65,7 +65,7 @@ def callback_schemas() -> dict[str, Schema]:
 
 
 def webhooks(examples: Examples) -> dict[str, Schema]:
-    """Return the callback requests, by name."""
+    """Return the descriptions of the two callback requests, by name."""
     return {
         "matchOver": _webhook(
             "matchOver", "A match has a result: it was played to its end, or forfeited", "MatchOver", examples

@@ -1,4 +1,4 @@
-"""Load the documentation page and its files from this package."""
+"""Load the documentation page and its files, which are in this package."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ _FILES = {
     "docs.js": ("docs.js", b"text/javascript; charset=utf-8"),
 }
 _HEADERS: tuple[Header, ...] = (
-    # Only the page's own script may run.
+    # Allows only the page's own script to run.
     (b"content-security-policy", b"default-src 'none'; script-src 'self'; style-src 'self'; connect-src 'self'"),
     (b"x-content-type-options", b"nosniff"),
     (b"cache-control", b"no-cache"),
@@ -20,7 +20,7 @@ _HEADERS: tuple[Header, ...] = (
 
 
 def read_pages() -> dict[str, Response]:
-    """Return the page under the empty name, and its files under their names."""
+    """Return the page with an empty name, and its files with their names."""
     folder = resources.files(__package__) / "assets"
     return {
         name: Response((folder / file).read_bytes(), content_type=content_type, headers=_HEADERS, is_shared=True)

@@ -1,6 +1,6 @@
 """Tell callers what to do about each error, for the API description and docs/errors.md.
 
-What an error means is in the docstring of its class.
+The docstring of an error class says what the error means.
 """
 
 from __future__ import annotations
@@ -47,11 +47,11 @@ ADVICE: Final[Mapping[type[MatchpodError], str]] = {
     errors.UnavailableError: "Retry after the number of seconds in `Retry-After`. Retry a creation with the same "
     "`Idempotency-Key`, because the request may have created its match.",
 }
-"""Advice for callers about each error, in the order of their statuses."""
+"""Advice for callers per error class, in the order of their HTTP statuses."""
 
 _ERRORS: Final[Mapping[ErrorCode, type[MatchpodError]]] = {error.code: error for error in ADVICE}
 
 
 def meaning_of(code: ErrorCode) -> str:
-    """Return what an error means, in one sentence for callers."""
+    """Return what an error means: one sentence for callers."""
     return " ".join((_ERRORS[code].__doc__ or "").split())

@@ -1,6 +1,7 @@
-"""Read the stored examples of the API description, which `scripts` recorded from a real service.
+"""Read the stored examples of the API description, which `scripts` has recorded from a real service.
 
-A value in several responses, such as the result of a match, is stored once; the others refer to it by its path.
+If several responses contain the same value, such as the result of a match, the value is stored once, and the other
+responses refer to it by its path.
 """
 
 from __future__ import annotations
@@ -17,18 +18,19 @@ from matchpod.web.endpoint import Endpoint
 
 FILE: Final = "examples.json"
 SAME: Final = "$same"
-"""The only key of an object that refers to the value at a path."""
+"""The only key of an object that stands for a value elsewhere in the file. Its value is the path of that value."""
 MIN_SHARED_LINES: Final = 10
-"""Minimum number of lines of a value that is stored once. A shorter value is easier to read where it is used."""
+"""Minimum number of lines of a repeated value that is stored only once. A shorter value is easier to read where it is
+used."""
 
 _AT: Final = "#/components/examples/"
 
 Values = Mapping[str, Any]
-"""JSON values by example label."""
+"""Example values (JSON) by label."""
 
 
 class OperationExamples(msgspec.Struct, frozen=True):
-    """The examples of one operation: parameters, request bodies, and responses by status."""
+    """The examples of an operation: parameters, request bodies, and responses by status."""
 
     parameters: Mapping[str, str] = {}
     request: Values = {}
@@ -36,33 +38,33 @@ class OperationExamples(msgspec.Struct, frozen=True):
 
 
 class Examples(msgspec.Struct, frozen=True):
-    """All examples by operation and by callback, and an example per error code."""
+    """All examples: by operation, by callback, and one per error code."""
 
     operations: Mapping[str, OperationExamples]
     webhooks: Mapping[str, Values]
     errors: Values
 
     def parameter(self, endpoint: Endpoint, name: str) -> str | None:
-        """Return the value of the parameter in the request whose response is the example."""
+        """Return the value that the parameter had in the request of the recorded example; None if there is none."""
         return self._of(endpoint).parameters.get(name)
 
     def request(self, endpoint: Endpoint) -> dict[str, object]:
-        """Return references to the examples of the request body."""
+        """Return references to the examples of the request body, by label."""
         return _refs(f"{_name(endpoint)}-request", self._of(endpoint).request)
 
     def response(self, endpoint: Endpoint, status: int, errors: Iterable[type[MatchpodError]]) -> dict[str, object]:
-        """Return references to the examples of a response, or else to the examples of the errors with this status."""
+        """Return references to the examples of a response; if there are none, of the errors with this status."""
         own = self._of(endpoint).responses.get(str(status), {})
         if own:
             return _refs(f"{_name(endpoint)}-{status}", own)
         return {error.code: {"$ref": f"{_AT}error-{error.code}"} for error in errors}
 
     def webhook(self, name: str) -> dict[str, object]:
-        """Return references to the examples of a callback."""
+        """Return references to the examples of a callback, by label."""
         return _refs(name, self.webhooks.get(name, {}))
 
     def components(self) -> dict[str, dict[str, object]]:
-        """Return all examples, by the names that references use."""
+        """Return all examples by name. References contain these names."""
         named: dict[str, Values] = {f"error-{code}": value for code, value in self.errors.items()}
         for name, operation in self.operations.items():
             named.update({f"{name}-request-{label}": value for label, value in operation.request.items()})
@@ -91,7 +93,7 @@ def read_examples() -> Examples:
 
 
 def with_repeats(value: Any, stored: Any) -> Any:
-    """Return a value of the file, with its references replaced with the values."""
+    """Return a value of the file with all references in it replaced with the values that they stand for."""
     if isinstance(value, list):
         return [with_repeats(item, stored) for item in value]
     if not isinstance(value, dict):
@@ -105,7 +107,7 @@ def with_repeats(value: Any, stored: Any) -> Any:
 
 
 def without_repeats(value: Any, path: str = "", seen: dict[str, str] | None = None) -> Any:
-    """Return a value as it is stored, with each repeated large part replaced with a reference to its first path."""
+    """Return a value as it is stored: a large part that occurs again is replaced with a reference to its first path."""
     seen = {} if seen is None else seen
     if not isinstance(value, dict | list):
         return value

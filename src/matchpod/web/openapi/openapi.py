@@ -36,8 +36,8 @@ _LINKED = {
     "getListedServer": ("getServer", "items/0/"),
     "getMapOfSeries": ("getMap", "maps/0/"),
 }
-"""Links to an item in the response: the operation, and the path of the item. Other links are named after the operation,
-and their item is the response itself."""
+"""Links to an operation for an item in the response, by link name: the operation, and the path of the item. A link
+without an entry has the name of its operation, and its item is the response itself."""
 
 _HEADERS: Mapping[type[MatchpodError], tuple[str, Schema]] = {
     UnauthorizedError: ("WWW-Authenticate", {"type": "string", "const": "Bearer"}),
@@ -64,7 +64,7 @@ _REPLAYED: Schema = {
 
 @functools.cache
 def describe(endpoints: tuple[Endpoint, ...], version: str) -> bytes:
-    """Return the document for callers as JSON, which is built once."""
+    """Return the document for callers as JSON. It is built at the first call."""
     text = "A fresh Counter-Strike 2 server for every match, and its full result in one callback."
     info: Schema = {"title": "Matchpod", "version": version, "description": text}
     own = [endpoint for endpoint in endpoints if endpoint.tag is Tag.API]
@@ -74,7 +74,7 @@ def describe(endpoints: tuple[Endpoint, ...], version: str) -> bytes:
 
 @functools.cache
 def describe_internal(endpoints: tuple[Endpoint, ...], version: str) -> bytes:
-    """Return the document for game servers and operators as JSON, which is built once."""
+    """Return the document for game servers and operators as JSON. It is built at the first call."""
     text = (
         "The endpoints for game servers and operators. Callers do not need them; the endpoints for callers are in "
         "`/openapi.json`."
@@ -188,7 +188,7 @@ def _responses(endpoint: Endpoint, schema: Schema, examples: Examples, operation
 
 
 def _ways_to_a_file(success: Schema) -> Schema:
-    """Return the other responses to a request for a file: a part of it, or a redirect."""
+    """Return the other possible responses to a request for a file: a part of the file, or a redirect."""
     location: Schema = {"Location": {"required": True, "schema": {"type": "string"}}}
     return {
         "206": {**success, "description": "The part of the file that `Range` asks for."},
@@ -212,7 +212,7 @@ def _headers(errors: Iterable[type[MatchpodError]]) -> Schema:
 
 
 def _link(name: str, operations: Mapping[str, Endpoint]) -> Schema:
-    """Return a link to an operation. The last id in its path is from the response, all others are from the request."""
+    """Return a link to an operation. The last id in its path is from the response, all other ids from the request."""
     operation, place = _LINKED.get(name, (name, ""))
     target = operations[operation]
     *outer, last = (parameter.name for parameter in target.parameters if parameter.place == "path")
@@ -227,7 +227,7 @@ def _content(media_type: str, schema: Schema, examples: Schema) -> Schema:
 
 
 def _other_shape(endpoint: Endpoint) -> Schema:
-    """Return the schema of a response that is stored JSON or not JSON; for a stream, the schema of a parsed event."""
+    """Return the schema of a response that is stored JSON or not JSON. For a stream, that is the schema of an event."""
     if endpoint.stored is not None:
         return schema_ref(endpoint.stored)
     if endpoint.content_type != EVENT_STREAM:

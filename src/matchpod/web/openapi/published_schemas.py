@@ -1,7 +1,7 @@
-"""Build the published JSON Schemas of all responses from the types that are encoded.
+"""Build the published JSON Schemas of all responses from the Python types that are encoded.
 
-The types are named for readers of the code; here they get their published names. This module adds what msgspec cannot
-know: the schemas of stored JSON, which fields are times, and the discriminators of unions.
+The types have names for readers of the code; the schemas get their published names here. This module adds what msgspec
+cannot know: the schemas of stored JSON, which fields are times, and the discriminators of unions.
 """
 
 from __future__ import annotations
@@ -46,7 +46,7 @@ _NAMES: Final = {
     "RoundsView": "Rounds",
     "RoundEntry": "Round",
 }
-"""Types that have a different name in the document."""
+"""Published names of the types whose names in the code differ."""
 
 _SHAPES: Final = (
     ErrorBody,
@@ -64,15 +64,15 @@ _SHAPES: Final = (
     OrganizationEvent,
     TimelineItem,
 )
-"""Types that are only parts of responses or events; the last two are unions."""
+"""Types that no endpoint returns as a whole, only as parts of responses or events. The last two are unions."""
 
 _TIME: Final = re.compile(r"\w+At|at|timestamp|until|oldSecretUntil|since|failingSince|nextSince")
-"""The names of fields that are times."""
+"""Matches the names of fields whose values are times."""
 _TIME_FORMAT: Final = "date-time"
 
 
 def published_schemas(returned: Sequence[object]) -> tuple[list[Schema], dict[str, Schema]]:
-    """Return the schemas of these types, and all schemas that they refer to, by published name."""
+    """Return the schemas of these types, and the schemas of all types in them by published name."""
     schemas, components = msgspec.json.schema_components((*returned, *_SHAPES), ref_template=_AT + "{name}")
     components["TimelineItem"] = {"description": "Something that happened; `type` says what.", **schemas[-1]}
     components["OrganizationEvent"] = {"description": "What changed in a match; `type` says what.", **schemas[-2]}
@@ -95,7 +95,7 @@ def published_schemas(returned: Sequence[object]) -> tuple[list[Schema], dict[st
 
 
 def referenced(value: object, components: Mapping[str, Schema], kind: str = "schemas") -> dict[str, Schema]:
-    """Return the components that this part of a document refers to, directly or indirectly, in their order."""
+    """Return the components that a part of a document refers to, directly or indirectly, in their original order."""
     found: set[str] = set()
     waiting = [value]
     while waiting:
@@ -122,7 +122,7 @@ def _refs(value: object, prefix: str) -> Iterable[str]:
 
 
 def _fill_in_raw(components: Mapping[str, Schema]) -> None:
-    """Set the schemas of fields with stored JSON, whose types msgspec cannot know."""
+    """Set the schemas of the fields that contain stored JSON: msgspec does not know its type."""
     null: Schema = {"type": "null"}
     for name, field, schema in (
         ("ServerView", "match", _any_of(schema_ref("LiveMatch"), null)),
@@ -145,7 +145,7 @@ def _fill_in_raw(components: Mapping[str, Schema]) -> None:
 
 
 def _describe_tags(components: Mapping[str, Schema]) -> None:
-    """Add the description of `type`, which is the tag of the structs and not a field."""
+    """Describe the `type` property, which is the tag of the structs, so no field has a description for it."""
     for item in get_args(TimelineItem):
         _properties(components, item.__name__)["type"]["description"] = "The type of the item."
     for event in get_args(OrganizationEvent):
@@ -153,7 +153,7 @@ def _describe_tags(components: Mapping[str, Schema]) -> None:
 
 
 def _list_modes(components: Mapping[str, Schema]) -> None:
-    """List the values of `gameMode`. Each kind of result has its own values, so that clients can distinguish it."""
+    """Limit the values of `gameMode`. Each kind of result has its own values, so that clients can tell them apart."""
     others = [mode.value for mode in MatchType if mode is not MatchType.DEATHMATCH]
     meaning = "The match type that was played."
     for name, schema in (
@@ -177,7 +177,7 @@ def _callback_body() -> Schema:
 
 
 def _union(field: str, shapes: Mapping[str, str], description: str) -> Schema:
-    """Return the union of these schemas, with `field` as the discriminator."""
+    """Return the union of schemas in which the value of `field` selects the schema."""
     return {
         "description": description,
         "oneOf": [schema_ref(name) for name in dict.fromkeys(shapes.values())],
@@ -231,7 +231,7 @@ def _list_of(schema: Schema) -> Schema:
 
 
 def _published(schema: Mapping[str, object]) -> Schema:
-    """Return the schema without the titles that name our types, and with all references renamed."""
+    """Return the schema without the titles, which are names of our types, and with all references renamed."""
     is_enum = isinstance(schema.get("enum"), list) and "type" not in schema  # all our enums are strings
     texts: Schema = {"type": "string"} if is_enum else {}
     kept = {key: _renamed(item) for key, item in schema.items() if key != "title" or not isinstance(item, str)}

@@ -1,8 +1,8 @@
 """Build the JSON Schemas of request bodies from the tables of their fields.
 
-A `format` in this schema names a rule that no pattern can express; the description explains it. The schema cannot
-express these rules: a player is in one team only; both teams together list at most 32 players; `sides` has one entry
-for each map to play; `knife` needs a listed player; `forfeit` as `onNoShow` needs listed players in both teams;
+A `format` in a schema names a rule that no pattern can express; the description explains it. These rules cannot be
+expressed at all: a player is in one team only; both teams together list at most 32 players; `sides` has one entry for
+each map to play; `knife` needs a listed player; `forfeit` as `onNoShow` needs listed players in both teams;
 `recordDemo: true` needs a listed player, and a storage for demos; `mapsWon` must not decide the series.
 """
 
@@ -26,7 +26,7 @@ _SHAPES: Final = ("SeriesSettings", "DeathmatchSettings", "OtherSettings")
 
 
 def request_schemas() -> dict[str, Schema]:
-    """Return the schemas of all bodies that callers send, by name."""
+    """Return the schemas of all request bodies, by name."""
     return {
         **create_match_schemas(),
         "RedeliverCallbacks": _object((SINCE,)),
@@ -53,7 +53,7 @@ def create_match_schemas() -> dict[str, Schema]:
 
 
 def _action_schemas() -> dict[str, Schema]:
-    """Return the schema of the body that requests an action, and the schemas of all types of actions, by name."""
+    """Return the schema of the body that requests an action, and one schema per type of action, by name."""
     fields = {field.name: field for field in action_request.FIELDS}
     shapes: dict[str, Schema] = {}
     for action_type, rule in ACTIONS.items():
@@ -102,8 +102,8 @@ def _settings_name(match_type: MatchType) -> str:
 
 
 def _settings(match_types: list[MatchType]) -> Schema:
-    """Return the settings schema of match types with the same fields."""
-    # The fields for these match types come before the fields for other match types.
+    """Return the settings schema for match types that have the same fields."""
+    # Fields for these match types come before fields for other match types.
     of_modes = [field for field in table.SETTINGS if field.match_types]
     own_first = iter(sorted(of_modes, key=lambda field: not field.is_for(match_types[0])))
     fields = [next(own_first) if field.match_types else field for field in table.SETTINGS]
@@ -115,7 +115,7 @@ def _settings(match_types: list[MatchType]) -> Schema:
 
 
 def _only_null(field: AnyField) -> Schema:
-    # Null counts as absent, so it is the only value allowed for a field of other match types.
+    # Null counts as absent, so null is the only value allowed for a field of other match types.
     return {"type": "null", "description": f"Only for {' and '.join(field.match_types)}."}
 
 
@@ -138,7 +138,7 @@ def _property(field: AnyField) -> Schema:
 
 
 def _or_null(schema: Schema) -> Schema:
-    """Return the schema of an optional value, which may be null."""
+    """Return the schema with null as an additional value, because the field is optional."""
     if "$ref" in schema:
         return {"anyOf": [schema, {"type": "null"}]}
     choices = schema.get("enum")

@@ -1,4 +1,4 @@
-"""The OpenAPI description of the requests that an organization's webhooks send."""
+"""Describe the requests of an organization's webhooks in the format of OpenAPI."""
 
 from __future__ import annotations
 
@@ -50,13 +50,13 @@ _HEADERS: Final = {
 
 
 def event_schemas(body: Schema) -> dict[str, Schema]:
-    """Return the body schemas of all events, by name; `body` has their common fields."""
+    """Return the body schemas of all events, by name. `body` is the schema of their common fields."""
     schemas = {_schema(event.value): _body(body, event.value, data) for event, (_, data) in _EVENTS.items()}
     return schemas | {_schema(TEST_EVENT): _body(body, TEST_EVENT, {"type": "object"})}
 
 
 def any_body() -> Schema:
-    """Return the schema of any body that webhooks send."""
+    """Return the schema of all bodies that webhooks can send."""
     message: Schema = {"type": "object", "properties": {"content": {"type": "string"}}, "required": ["content"]}
     names = [*(event.value for event in _EVENTS), TEST_EVENT]
     return {
@@ -66,7 +66,7 @@ def any_body() -> Schema:
 
 
 def event_requests(examples: Examples) -> dict[str, Schema]:
-    """Return the requests of all events, by name."""
+    """Return the descriptions of the requests for all events, by event type."""
     return {event.value: _request(event.value, summary, examples) for event, (summary, _) in _EVENTS.items()} | {
         TEST_EVENT: _request(TEST_EVENT, "A test, sent on request", examples)
     }
@@ -93,7 +93,7 @@ def _request(event: str, summary: str, examples: Examples) -> Schema:
 
 
 def _schema(event: str) -> str:
-    """Return the schema name of an event. The suffix is not `Event`, because `MapEndedEvent` is an event of streams."""
+    """Return the schema name of an event. It does not end in `Event`: `MapEndedEvent` is an event of streams."""
     return f"{''.join(word.capitalize() for word in event.split('.'))}Webhook"
 
 

@@ -76,7 +76,7 @@ class ChangedName(PlayerLogLine, frozen=True):
 
 
 class Chat(PlayerLogLine, frozen=True):
-    """A player wrote to all, or to their team."""
+    """A player wrote a chat message to all players, or to their own team."""
 
     is_team_only: bool
     message: str
@@ -196,7 +196,7 @@ class BlindedBy(PlayerLogLine, frozen=True):
 
 
 class GrenadeLaunched(PlayerLogLine, frozen=True):
-    """A grenade was thrown. The numbers are its initial position and velocity."""
+    """A grenade was thrown. The numbers include its initial position and velocity."""
 
     grenade: str
     numbers: str

@@ -22,8 +22,7 @@ MAX_SECOND_TOKENS = 4096
 """Maximum number of cached second players (see `second_token`). When the cache is full, it is cleared."""
 
 MAX_NAME_CHARS = 256
-"""Maximum length of the name of a known player, and of the name in the id of a bot. Real names have at most 127
-bytes."""
+"""Maximum length of the name of a known player, and of the name in the id of a bot. Real names have up to 127 bytes."""
 
 TEAMS = ("CT", "TERRORIST", "Unassigned", "Spectator", "")
 
@@ -88,7 +87,7 @@ def _sharing(token: PlayerToken, latest: PlayerToken) -> PlayerToken:
 
 
 class KnownPlayers(msgspec.Struct):
-    """The players seen so far, each under the latest name only: another player could use an earlier name."""
+    """The players seen so far, each under the latest name only: others may now use an earlier name."""
 
     players: dict[str, PlayerToken] = {}
     """The latest token of each player, by identity."""

@@ -113,7 +113,10 @@ class Vote(WorldLine, frozen=True):
 
 
 class VoteFailed(WorldLine, frozen=True):
-    """A vote failed. The line does not contain who started the vote. If it ends in a space, `is_padded` is true."""
+    """A vote failed.
+
+    The line does not name the player who started it. `is_padded` is true if the line ends in a space.
+    """
 
     issue: str
     is_padded: bool = True
@@ -260,7 +263,7 @@ class RconCommand(WorldLine, frozen=True):
 
 
 class ConsoleChat(WorldLine, frozen=True):
-    """The server console wrote to all players."""
+    """A chat message of the server console to all players."""
 
     message: str
 

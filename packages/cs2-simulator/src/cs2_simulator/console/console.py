@@ -23,7 +23,7 @@ CommandHandler = Callable[[list[str]], str]
 """Function of a plugin command. It receives the arguments and returns the output."""
 
 PROTECTED = "***PROTECTED***"
-"""What a server prints or logs in place of a password."""
+"""Text that a server prints or logs in place of a password."""
 
 _OVERFLOW = "CCommand::Tokenize: Encountered command which overflows the tokenizer buffer.. Skipping!"
 _COMMANDS: Mapping[str, Command] = MappingProxyType({**SERVER_COMMANDS, **LOG_COMMANDS, **MATCH_COMMANDS})

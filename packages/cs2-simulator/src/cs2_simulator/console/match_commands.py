@@ -109,7 +109,7 @@ def _whole(text: str) -> int:
 
 MATCH_COMMANDS: Mapping[str, Command] = MappingProxyType(
     {
-        # The simulator has no bots: these commands are accepted silently and do nothing.
+        # Only `bot_quota` adds bots: these commands are accepted silently and do nothing.
         "bot_add": Command(no_op),
         "bot_add_ct": Command(no_op),
         "bot_add_t": Command(no_op),

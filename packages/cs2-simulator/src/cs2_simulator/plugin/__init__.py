@@ -1,1 +1,1 @@
-"""A simulation of the match plugin MatchZy."""
+"""Simulate the match plugin MatchZy."""

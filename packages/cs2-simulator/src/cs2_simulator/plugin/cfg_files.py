@@ -1,7 +1,7 @@
-"""Commands of MatchZy's config files: warmup.cfg, knife.cfg, live.cfg and live_wingman.cfg.
+"""Define the commands of MatchZy's config files: warmup.cfg, knife.cfg, live.cfg and live_wingman.cfg.
 
-Only variables that the simulated game uses or a caller may read are included. The files overwrite values set over RCON
-before. That is why a match file has its own variables, which the plugin sets again a second after live.cfg.
+Only variables that the simulated game uses or a caller may read are included. The files overwrite values that were set
+over RCON before. That is why a match file can contain variables, which the plugin sets again a second after live.cfg.
 """
 
 from __future__ import annotations
@@ -12,7 +12,7 @@ mp_free_armor 0; mp_ignore_round_win_conditions 0; mp_limitteams 0; mp_respawn_o
 mp_respawn_on_death_t 0; mp_solid_teammates 0; mp_spectators_max 20; mp_maxmoney 16000; mp_startmoney 16000;
 mp_timelimit 0; sv_hibernate_when_empty 0; sv_infinite_ammo 0; sv_cheats 0; mp_maxrounds 24
 """
-"""warmup.cfg without `mp_warmup_start`, which is in `WARMUP_HOLD`."""
+"""warmup.cfg without `mp_warmup_start`. That command is in `WARMUP_HOLD`."""
 
 WARMUP_HOLD = "mp_warmup_start; mp_warmup_pausetimer 1; mp_warmuptime 9999"
 

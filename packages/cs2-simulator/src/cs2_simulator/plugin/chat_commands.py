@@ -1,7 +1,7 @@
-"""Chat commands of the plugin: ready state, choice of side after a knife round, pauses.
+"""Execute the plugin's chat commands: ready state, choice of side after a knife round, pauses.
 
-When the plugin waits for a chat command of the players (the choice of a side, the end of a pause after a restored
-round), simulated players send it after a while.
+When the plugin waits for a chat command (the choice of a side, or the end of a pause after a restored round), simulated
+players write it after a while.
 """
 
 from __future__ import annotations
@@ -17,17 +17,17 @@ from cs2_simulator.plugin.match_course import MatchCourse
 from cs2_simulator.plugin.series import PluginStage
 
 REACTION_MS = 10_000
-"""Time until players send an awaited chat command, and between two retries."""
+"""Milliseconds until players write a chat command that the plugin waits for, and between two attempts."""
 
 SIDE_CHOICES = (".stay", ".switch", ".stay", ".swap", ".ct", ".t")
-"""What the winners of a knife round write; in half of the cases they stay on their side."""
+"""Messages from which the winners of a knife round choose. In half of the cases they stay on their side."""
 
 ADMIN = "Admin"
 ROUND_RESTORE = "RoundRestore"
 
 
 def handle(course: MatchCourse, player: Player, command: str) -> None:
-    """Execute a chat command of a player, given without its `.` or `!`."""
+    """Execute a chat command of a player. `.` or `!` has been removed from its start."""
     match command:
         case "ready" | "r":
             _set_ready(course, player, is_ready=True)
@@ -59,9 +59,9 @@ def _handle_on_side(course: MatchCourse, player: Player, side: Side, command: st
 
 
 def schedule_side_choice(course: MatchCourse, rng: Random) -> None:
-    """Schedule the side choice of the knife round's winners, once one of them is on the server.
+    """Schedule the side choice by a winner of the knife round, repeated until it is accepted.
 
-    The plugin waits for it without a limit, and repeats its question in a way that the server does not log.
+    The plugin waits for the choice without a limit. It repeats its question, but the server does not log this.
     """
     choice = rng.choice(SIDE_CHOICES)
 
@@ -74,7 +74,7 @@ def schedule_side_choice(course: MatchCourse, rng: Random) -> None:
 
 
 def schedule_unpause(course: MatchCourse) -> None:
-    """Schedule `.unpause` by a player of each side after a restored round, unless `sim_unpause` is 0."""
+    """After a restored round, schedule `.unpause` by one player of each side, unless `sim_unpause` is 0."""
     wait_ms = int(course.arena.variables.number("sim_unpause") * 1000)
 
     def unpause() -> None:
@@ -89,7 +89,7 @@ def schedule_unpause(course: MatchCourse) -> None:
 def _repeat_while(
     course: MatchCourse, is_awaited: Callable[[], bool], chat: Callable[[], None], every_ms: int = REACTION_MS
 ) -> None:
-    """Let players retry a chat command while the plugin waits for it, on this map of this match."""
+    """Let players repeat a chat command while the plugin waits for it, on this map of this match only."""
     series, map_number = course.series, course.arena.map_number
 
     def script() -> Script[None]:
@@ -118,7 +118,7 @@ def _choose_side(course: MatchCourse, player: Player, *, is_switch: bool) -> Non
     is_waiting = course.stage is PluginStage.WAITING_FOR_KNIFE_DECISION
     if course.series is not None and is_waiting and player.side is course.knife_winner:
         if is_switch:
-            course.execute("mp_swapteams")  # the game's first team then begins as T
+            course.execute("mp_swapteams")  # the first team of the game then begins as T
         course.go_live(course.series)
 
 
@@ -128,7 +128,7 @@ def _pause(course: MatchCourse, side: Side) -> None:
 
 
 def untimely(course: MatchCourse) -> str | None:
-    """Return why the match cannot be paused just now, by players or an admin; None if it can."""
+    """Return why the match cannot be paused now, by a player or an admin; None if it can be paused."""
     if course.game.is_halftime:
         return "You cannot use this command during halftime."
     if course.game.phase is GamePhase.OVER:
@@ -137,7 +137,7 @@ def untimely(course: MatchCourse) -> str | None:
 
 
 def _unpause(course: MatchCourse, side: Side) -> None:
-    """Unpause once both sides have asked to unpause. Only an admin can end an admin's pause."""
+    """Unpause when both sides have asked for it. Only an admin can end a pause by an admin."""
     if not course.is_live or not course.paused_by or course.paused_by == ADMIN:
         return
     if side not in course.asked_to_unpause:

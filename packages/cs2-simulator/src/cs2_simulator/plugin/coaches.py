@@ -1,7 +1,7 @@
-"""Manage coaches as MatchZy does. CS2 has no coaches, so they are players whom the plugin kills each round.
+"""Manage coaches as MatchZy does. CS2 has no coaches: they are players whom the plugin kills in each round.
 
-A coach is killed a second before the end of freeze time, unless the match is paused then. A coach who is alive when the
-round starts is moved to the spectators and back a little later, which kills them.
+A coach is killed a second before the end of freeze time, unless the match is paused. If a coach is still alive when the
+round starts, the plugin moves them to the spectators, which kills them, and back a little later.
 """
 
 from __future__ import annotations
@@ -50,11 +50,11 @@ class Coaches:
             player.is_coach = False
 
     def spare(self) -> None:
-        """Let the coaches live in this freeze time."""
+        """Do not kill the coaches in this freeze time."""
         self._kill.cancel()
 
     def freeze_began(self) -> None:
-        """Take money, weapons and the bomb from the coaches, and plan their death."""
+        """Remove money, weapons and the bomb of the coaches, and schedule their death."""
         arena, coaches = self._arena, self._seated()
         self._kill.cancel()
         for coach in coaches:
@@ -69,7 +69,7 @@ class Coaches:
             self._kill.call_in((freeze_s - KILL_BEFORE_S) * 1000, self._kill_all)
 
     def round_started(self) -> None:
-        """Move the coaches who are still alive out of the round."""
+        """Move coaches who are still alive to the spectators and back."""
         for coach in self._seated():
             if coach.is_alive:
                 self._arena.agenda.call_in(MOVE_AFTER_MS, partial(self._move_out, coach))

@@ -1,8 +1,8 @@
-"""MatchZy's console commands and their output over RCON.
+"""Implement MatchZy's console commands with their output over RCON.
 
-A handler receives the arguments without the command name. Loading a match prints an error only if a match is already
-loaded or the URL is invalid; `css_ready` and `css_forceready` need a player and do nothing over RCON. Texts are
-MatchZy's own, most of them with chat color codes.
+A handler receives the arguments without the command name. The commands that load a match print an error only if a match
+is already loaded or the URL is invalid. `css_ready` and `css_forceready` do nothing over RCON, because only players can
+use them. The texts are those of MatchZy, mostly with color codes for the chat.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ from cs2_simulator.plugin.reports import Payload, to_json
 from cs2_simulator.plugin.series import PluginStage, Series
 
 GET5_VERSION = "0.15.0"
-"""The version of get5 that MatchZy claims to be."""
+"""The get5 version that MatchZy reports."""
 
 NO_ROUND = -1
 MAX_READY_REQUIRED = 32
@@ -30,7 +30,7 @@ _Handler = Callable[[list[str]], str]
 _GREEN, _PLAIN = "\x04", "\x01"
 _PREFIX = f"[{_GREEN}MatchZy{_PLAIN}]"
 _COLORED = "\x01\x0b\x01"
-"""Prefix of a translated text that has colors."""
+"""Prefix of translated texts with color codes."""
 _STARTED = "Start command cannot be used if match is already started! If you want to unpause, please use .unpause"
 
 
@@ -39,9 +39,9 @@ def all_commands(course: MatchCourse) -> dict[str, _Handler]:
         "matchzy_loadmatch_url get5_loadmatch_url": partial(_load_from, course),
         "css_start css_force css_forcestart": lambda _: _start(course),
         "css_endmatch get5_endmatch css_forceend css_restart css_rr": lambda _: _reset(course),
-        # For players only, or without effect on the log.
+        # Commands that only players can use, or that have no effect on the log.
         "css_ready css_unready css_notready css_forceready css_settings css_help css_asay": lambda _: "",
-        # These commands need the side of the caller, which the console does not have.
+        # Commands that need the side of their caller. The console has no side.
         "css_unpause css_tac": lambda _: "",
         "css_pause css_tech": lambda _: _pause_refusal(course),
         "css_forcepause css_fp sm_pause": lambda _: _force_pause(course),
@@ -63,7 +63,7 @@ def all_commands(course: MatchCourse) -> dict[str, _Handler]:
 def _load_from(course: MatchCourse, arguments: list[str]) -> str:
     url, name, value = [*arguments, "", "", ""][:3]
     had_match = course.series is not None
-    # A header name without a value is ignored.
+    # A header name is ignored if no header value follows.
     course.load_from(url, {name: value} if len(arguments) > 2 and name else {})
     if had_match or not url.startswith(("http://", "https://")):
         return _reply(f"[LoadMatchDataCommand] {course.last_fault}")
@@ -227,10 +227,10 @@ def _team_status(course: MatchCourse, series: Series, team: Team, score: int) ->
         "name": (series.match.team1 if is_team1 else series.match.team2).name,
         "series_score": series.wins[0 if is_team1 else 1],
         "current_map_score": score,
-        # MatchZy does not count clients, and reports readiness of the whole server instead of the team.
+        # MatchZy does not count clients. For each team, it reports whether the whole server is ready.
         "connected_clients": -1,
         "ready": course.ready.is_everyone_ready,
-        # `ct` or `terrorist`: the game's name in lower case, not get5's `t`.
+        # The side is the game's name in lower case, `ct` or `terrorist`; get5 prints `t` instead.
         "side": series.side_of(team, course.game.team1_side).value.lower(),
     }
 

@@ -1,8 +1,9 @@
-"""Record demos as MatchZy does, and post each of them once after its map.
+"""Record demos as MatchZy does, and post each demo once after its map.
 
-A recording begins when a map goes live; a restore begins a second file. After the end of the map and the broadcast
-delay, all its recordings are stopped and posted. A map change truncates a running recording. The content of a file is
-made up, except for its first bytes, and its last bytes if it is complete.
+A recording begins when a map goes live. A restored backup ends the recording and begins another. After the end of the
+map and the broadcast delay, the last recording is stopped, and all recordings of the map are posted. A map change
+truncates a running recording. The content of a file is invented, except for its first bytes and, if it is complete, its
+last bytes.
 """
 
 from __future__ import annotations
@@ -22,12 +23,12 @@ from cs2_simulator.scenarios import DemoFault
 from cs2_simulator.sim_settings import words_in
 
 STOP_AFTER_DELAY_MS = 14_500
-"""Time from the end of a map, plus the broadcast delay, until its recording stops."""
+"""Milliseconds from the end of a map until its recording stops, in addition to the broadcast delay."""
 
 UPLOAD_AFTER_STOP_MS = 15_000
 
 BYTES_PER_S = 100_000
-"""Size of a second of a demo. A demo of 40 minutes has 240 MB; real demos have 100 to 400."""
+"""Bytes per second of a demo. With this value, a demo of 40 minutes has 240 MB; real demos have 100 to 400 MB."""
 
 BYTES_PER_MB = 1_000_000
 
@@ -35,14 +36,14 @@ BEGIN = b"PBDEMS2\0"
 """The first bytes of every CS2 demo."""
 
 END = b"DEM_Stop"
-"""The last bytes of a complete file. A real demo ends with a packet of that name."""
+"""The last bytes of a complete file. A real demo ends with a packet of this name."""
 
 _BLOCK_BYTES = 64 * 1024
 _MIN_BYTES = 4096
 
 
 class DemoFile(msgspec.Struct, frozen=True):
-    """A recorded file. Its content follows from its name and size."""
+    """A recorded demo file. Its content depends only on its name and size."""
 
     name: str
     size: int
@@ -50,7 +51,7 @@ class DemoFile(msgspec.Struct, frozen=True):
     """False if a map change truncated the recording."""
 
     def blocks(self) -> Iterator[bytes]:
-        """Yield the content, which is not kept in memory."""
+        """Yield the content in blocks. It is never in memory as a whole."""
         noise = random.Random(self.name).randbytes(_BLOCK_BYTES)
         yield BEGIN
         left = self.size - len(BEGIN) - len(END)
@@ -61,7 +62,7 @@ class DemoFile(msgspec.Struct, frozen=True):
 
 
 class _Recording:
-    """A recording that runs or waits to be posted."""
+    """A recording that is running, or that has stopped and waits to be posted."""
 
     def __init__(self, name: str, began_ms: int) -> None:
         self.name = name
@@ -74,7 +75,10 @@ class _Recording:
             self.stopped_ms, self.is_complete = now_ms, not is_cut
 
     def file(self, *, speed: float, megabytes: float) -> DemoFile:
-        """Return the file. The faster the game, the smaller the file, so that sending takes the same simulated time."""
+        """Return the file.
+
+        At a higher simulation speed the file is smaller, so that its upload takes the same simulated time.
+        """
         recorded_s = ((self.stopped_ms or self.began_ms) - self.began_ms) / 1000
         size = megabytes * BYTES_PER_MB if megabytes else recorded_s * BYTES_PER_S / speed
         return DemoFile(self.name, max(_MIN_BYTES, int(size)), self.is_complete)
@@ -94,7 +98,7 @@ class Demos:
         """Recordings of the map that has ended."""
 
     def map_loaded(self) -> None:
-        """Begin the broadcast, for which `tv_enable` must have been on when the map was loaded."""
+        """Start the broadcast if `tv_enable` was on when the map was loaded. Only then can demos be recorded."""
         self._has_broadcast = self._arena.variables.is_on("tv_enable")
 
     def map_closing(self) -> None:
@@ -103,7 +107,7 @@ class Demos:
             recording.stop(self._arena.agenda.now_ms, is_cut=True)
 
     def start(self, series: Series) -> None:
-        """Record the map that goes live, or continues after a restore."""
+        """Start a recording, because the map goes live or continues after a restore. A running recording ends."""
         now_ms, recordings = self._arena.agenda.now_ms, self._recordings
         for recording in recordings:
             recording.stop(now_ms)
@@ -112,11 +116,11 @@ class Demos:
             recordings.append(_Recording(f"{self._name(series)}.dem", now_ms))
 
     def forget(self) -> None:
-        """Abandon the recordings, because the match was reset before its map ended."""
+        """Discard the recordings, because the match was reset before its map ended."""
         self._recordings = []
 
     def map_ended(self, series: Series, *, rounds_played: int) -> None:
-        """Schedule the end and the posts of this map's recordings. `series` still has the number of this map."""
+        """Schedule the end and the posts of this map's recordings. `series` must still have the number of this map."""
         ended, self._recordings = self._recordings, []
         self._ending = ended
         about = {
@@ -157,7 +161,7 @@ class Demos:
             self._post(recording.file(speed=speed, megabytes=megabytes), about)
 
     def _post(self, file: DemoFile, about: dict[str, str]) -> None:
-        """Post a file once. .NET sends nothing if a header, such as the file name, is not ASCII."""
+        """Post a file once. If a header, such as the file name, is not ASCII, nothing is sent, as in .NET."""
         url = self._settings.text("matchzy_demo_upload_url")
         if not url.startswith(("http://", "https://")) or DemoFault.NO_UPLOAD in self._faults:
             return

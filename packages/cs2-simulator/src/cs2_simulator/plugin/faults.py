@@ -1,7 +1,7 @@
 """Post the plugin's events, with simulated delivery faults: lost, duplicated or late events.
 
-MatchZy starts a task per event, without retries and without ordering. `sim_report_faults` is the percentage of events
-that are lost; the same percentage is duplicated, and as many are sent late.
+MatchZy starts one task per event, without retries and without a guaranteed order. `sim_report_faults` is the percentage
+of events that are lost. The same percentage is duplicated, and the same percentage is sent late.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ from cs2_simulator.plugin import reports
 CONTENT_TYPE = "application/json; charset=utf-8"
 
 LATE_MS = 30_000
-"""A late event is sent after the next event, or at the latest after this delay."""
+"""Milliseconds after which a late event is sent, unless the next event comes first: the late event then follows it."""
 
 _PER_CENT = 100
 
@@ -24,14 +24,14 @@ _BODY_HEADER = re.compile(r"content-.*|allow|expires|last-modified", re.IGNORECA
 
 
 def is_header(name: str, value: str) -> bool:
-    """True if .NET accepts this header. .NET does not send a request with a header that it rejects."""
+    """True if .NET accepts this header. .NET does not send a request with an invalid header."""
     if not _HEADER_NAME.fullmatch(name) or _BODY_HEADER.fullmatch(name):
         return False
     return value.isascii() and not any(char in value for char in "\r\n\0")
 
 
 class ReportSender:
-    """Posts events to the configured URL. Sends nothing without a URL."""
+    """Posts events to the configured URL. If no URL is configured, nothing is sent."""
 
     def __init__(self, arena: Arena, outside: Outside) -> None:
         self._arena = arena
@@ -43,7 +43,7 @@ class ReportSender:
         self.header_value = ""
 
     def send(self, payload: reports.Payload) -> None:
-        """Post an event, or lose, duplicate or delay it at random."""
+        """Post an event. At random, lose, duplicate or delay it."""
         if not self.url or (self.header_name and not is_header(self.header_name, self.header_value)):
             return
         post = (self.url, self._headers(), reports.encode(payload))

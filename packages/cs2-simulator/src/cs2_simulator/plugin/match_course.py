@@ -1,7 +1,8 @@
-"""Run a match as MatchZy does: load, warmup, knife round, live, next map, end of the series.
+"""Control a match as MatchZy does: load, warmup, knife round, live, next map, end of the series.
 
 `MatchCourse` controls the game through console commands, as the real plugin does; `match_plugin` forwards events to it.
-A match without a match file (a pug) is never started. A veto is not simulated: the first maps of the list are played.
+A match without a match file (a pug) is never started. A map veto is not simulated: the first maps of the list are
+played.
 """
 
 from __future__ import annotations
@@ -26,19 +27,19 @@ from cs2_simulator.plugin.series import NO_MATCH_ID, PluginStage, Series, Series
 from cs2_simulator.plugin.settings import PluginSettings
 
 CVARS_AFTER_LIVE_MS = 1000
-"""Delay after which the variables of the match are set again, so that they override live.cfg."""
+"""Milliseconds after live.cfg until the variables of the match are set again, so that they override live.cfg."""
 
 RESTORE_MS = 100
-"""Delay of the game's part of a restore: the plugin's timers run ten times a second."""
+"""Milliseconds until the game restores its own backup: the plugin's timers run ten times a second."""
 
 WARMUP_AFTER_MAP_MS = 1000
 SERIES_END_AFTER_MS = 2000
-"""Delay of `series_end`, so that `map_result` is sent first."""
+"""Milliseconds from `map_result` to `series_end`, so that they are sent in this order."""
 
 MIN_RESTART_DELAY_S = 15
 BROADCAST_FLUSH_S = 10
-"""`mp_match_restart_delay` is at least MIN_RESTART_DELAY_S, so that the recording is completed. A delayed broadcast
-adds `tv_delay` and BROADCAST_FLUSH_S."""
+"""Seconds that the end of a delayed broadcast needs. `mp_match_restart_delay` is at least MIN_RESTART_DELAY_S, so that
+the recording is completed. For a delayed broadcast, `tv_delay` and BROADCAST_FLUSH_S are added to this minimum."""
 
 NEXT_MAP_BEFORE_RESTART_S = 4
 MAP_CHANGE_MS = 3000
@@ -48,7 +49,7 @@ DEFAULT_NAMES = ("COUNTER-TERRORISTS", "TERRORISTS")
 
 
 class MatchCourse:
-    """State and progress of the match on one server, if any."""
+    """State and progress of the match that is loaded on one server, if any."""
 
     def __init__(self, parts: ServerParts, console: Console) -> None:
         self.arena = parts.arena
@@ -74,12 +75,12 @@ class MatchCourse:
 
     @property
     def score(self) -> tuple[int, int]:
-        """The score of the map as (team1, team2) of the plugin."""
+        """The score of the map, as (team1, team2) of the match file."""
         return self.game.score if self.series is None else self.series.by_team(self.game.score)
 
     @property
     def is_live(self) -> bool:
-        """True from the live start of a map; after its end too, unless the series is decided."""
+        """True from the live start of a map. It stays true after the map's end, unless the series is decided."""
         series = self.series
         is_over = self.stage is PluginStage.POST_GAME
         return self.stage is PluginStage.LIVE or (
@@ -88,7 +89,10 @@ class MatchCourse:
 
     @property
     def shown_stage(self) -> PluginStage:
-        """The stage in `get5_status`. After a map: POST_GAME until play continues, then LIVE, as in MatchZy."""
+        """The stage that `get5_status` prints.
+
+        As in MatchZy, a map that has ended is POST_GAME until play continues, then LIVE.
+        """
         is_left = self.stage is PluginStage.POST_GAME and self.game.phase is not GamePhase.OVER
         return PluginStage.LIVE if is_left else self.stage
 
@@ -96,18 +100,21 @@ class MatchCourse:
         self._console.execute(text, "")
 
     def required_team(self, player: Player) -> str | None:
-        """The team a player must join, or None if they may choose."""
+        """The team that a player must join; None if the player is free to choose, or is not listed."""
         return None if self.series is None else self.series.required_team(player, self.game.team1_side)
 
     def after(self, wait_ms: int, callback: Callable[[], None]) -> None:
-        """Schedule a callback that is skipped if the match is no longer loaded by then."""
+        """Schedule a callback. It is skipped if the match is no longer loaded by then."""
         series = self.series
         self.arena.agenda.call_in(wait_ms, lambda: callback() if self.series is series else None)
 
     # --- loading ---------------------------------------------------------------------------------------------------
 
     def load_from(self, url: str, headers: Mapping[str, str]) -> None:
-        """Fetch a match file and load it; the game is frozen meanwhile. Errors are only stored in `last_fault`."""
+        """Fetch a match file and load it.
+
+        The game is frozen until the response. Errors are only stored in `last_fault`.
+        """
         self.last_fault = ""
         if self.series is not None:
             self.last_fault = f"A match is already setup with id: {self.series.match_id}, cannot load a new match!"
@@ -134,7 +141,7 @@ class MatchCourse:
         self.series = series
         self.stage = PluginStage.WARMUP
         self.ready.clear()
-        # A report URL set before belongs to the previous match.
+        # Ignore a report URL that was set before: it belongs to the previous match.
         self.report_sender.url = self.report_sender.header_name = self.report_sender.header_value = ""
         variables = self.arena.variables
         series.original_values = {name: variables.text(name) for name in series.match.cvars if variables.is_known(name)}
@@ -173,14 +180,14 @@ class MatchCourse:
         self.execute(f'host_workshop_map "{name}"' if name.isdecimal() else f'changelevel "{name}"')
 
     def start_warmup(self) -> None:
-        """Execute warmup.cfg, which restarts warmup and stops its timer."""
+        """Execute warmup.cfg. It restarts the warmup and stops the warmup timer."""
         self.execute(cfg_files.WARMUP_CFG)
         self.execute(cfg_files.WARMUP_HOLD)
 
     # --- playing ---------------------------------------------------------------------------------------------------
 
     def start(self) -> None:
-        """End warmup without checking who is ready. Begins with a knife round if the map has one."""
+        """End warmup without checking who is ready. If the map has a knife round, start it; otherwise go live."""
         series = self.series
         if series is None or self.stage.is_started:
             return
@@ -203,7 +210,7 @@ class MatchCourse:
     def go_live(self, series: Series) -> None:
         """Execute live.cfg and begin the first round that counts."""
         self.stage = PluginStage.LIVE
-        # Scheduled before the restart, so that the match's own variables apply from the first round.
+        # Scheduled before the restart, so that the variables of the match apply from the first round on.
         self.after(CVARS_AFTER_LIVE_MS, lambda: self._set_match_cvars(series))
         self.execute(cfg_files.LIVE_WINGMAN_CFG if series.match.is_wingman else cfg_files.LIVE_CFG)
         self.execute("mp_restartgame 1;mp_warmup_end")
@@ -230,7 +237,7 @@ class MatchCourse:
         self._name_teams(*series.names)
 
     def reset(self, *, needs_warmup: bool = True) -> None:
-        """Unload the match, abort it if it is being played, and execute warmup.cfg if `needs_warmup`."""
+        """Unload the match. If it is being played, abort it. Execute warmup.cfg if `needs_warmup`."""
         is_played = self.game.phase in (GamePhase.KNIFE, GamePhase.LIVE)
         self.series = None
         self.stage = PluginStage.NONE
@@ -238,7 +245,7 @@ class MatchCourse:
         self.ready.reset()
         self.coaches.forget()
         self.demos.forget()
-        # MatchZy keeps the report URL, but due to a bug overwrites the header value with it.
+        # MatchZy keeps the report URL, but a bug overwrites the header value with the URL.
         self.report_sender.header_value = self.report_sender.url
         self.visitors.crowd.stays_after_map = False
         self.visitors.forget_roster()
@@ -260,7 +267,7 @@ class MatchCourse:
         self.execute("mp_unpause_match")
 
     def restore(self, series: Series, file: str) -> None:
-        """Restore the lists of a backup at once, and the game's own backup a moment later."""
+        """Restore the player lists of a backup immediately, and the game's own backup a moment later."""
         series.restore(file)
         self.coaches.forget()
         self.game.end_timeouts()
@@ -277,7 +284,7 @@ class MatchCourse:
     # --- game events -----------------------------------------------------------------------------------------------
 
     def schedule_warmup(self) -> None:
-        """Schedule warmup.cfg after a map load, which has reset the variables."""
+        """Schedule warmup.cfg after a map load, because the load has reset the variables."""
         map_number = self.arena.map_number
 
         def restart() -> None:
@@ -300,10 +307,10 @@ class MatchCourse:
                 self.start_warmup()
 
     def end_knife(self, winner: Side) -> None:
-        """End the knife round; its winner may now choose a side."""
+        """End the knife round. Its winner may then choose a side."""
         self.stage = PluginStage.WAITING_FOR_KNIFE_DECISION
         self.knife_winner = winner
-        # Without `mp_warmup_start`, because the game itself returns to warmup in this tick.
+        # Omit `mp_warmup_start`: the game itself returns to warmup in this tick.
         self.execute(cfg_files.WARMUP_CFG)
 
     def report_round(self, series: Series, end: RoundEnd) -> None:
@@ -361,7 +368,7 @@ class MatchCourse:
             self.execute(f'{name} "{value}"')
 
     def _name_teams(self, first: str, second: str) -> None:
-        # Without quotes, as in the plugin. Names of several words must still work.
+        # Not quoted, as in the plugin. Team names of several words must still work.
         self.execute(f"mp_teamname_1 {first}")
         self.execute(f"mp_teamname_2 {second}")
 

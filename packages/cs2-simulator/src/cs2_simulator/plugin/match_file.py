@@ -1,7 +1,7 @@
 """Parse and validate a match file (JSON) as MatchZy 0.8.15 does.
 
-Checks, their order and their error texts are MatchZy's own. Beyond them, only input on which MatchZy fails with an
-exception (a team without a name) is rejected, with an error text of the simulator.
+The checks, their order and their error texts are those of MatchZy. In addition, input for which MatchZy raises an
+exception (a team without a name) is rejected with an error text of the simulator.
 """
 
 from __future__ import annotations
@@ -11,7 +11,7 @@ import json
 import msgspec
 
 INT32 = range(-(2**31), 2**31)
-"""MatchZy parses numbers, including `matchid`, as 32-bit integers."""
+"""Range of 32-bit integers. MatchZy parses numbers, including `matchid`, as such integers."""
 
 DEFAULT_PLAYERS_PER_TEAM = 5
 
@@ -27,9 +27,12 @@ _Fields = dict[str, object]
 
 
 class TeamFile(msgspec.Struct, frozen=True):
-    """A team of the match file. `players` maps SteamID64 to a forced player name, or empty for the player's own.
+    """A team of the match file.
 
-    `coaches` are the players who will ask to coach. MatchZy ignores this field of get5; our simulated people read it.
+    `players` maps SteamID64s to forced player names; an empty text keeps the player's own name.
+
+    `coaches` are the players who will ask to be coaches. MatchZy ignores this field of get5; the simulated people use
+    it.
     """
 
     id: str
@@ -50,7 +53,7 @@ class MatchFile(msgspec.Struct, frozen=True, kw_only=True):
     spectators: dict[str, str]
     players_per_team: int
     min_ready: int
-    """Minimum number of ready players on a side before a player may force the start."""
+    """Minimum number of ready players on a side for which a player may force the start."""
     min_ready_spectators: int
     is_wingman: bool
     can_clinch: bool
@@ -58,15 +61,15 @@ class MatchFile(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class Rejection(msgspec.Struct, frozen=True):
-    """Why a match file is rejected, as printed to the server's own console."""
+    """The reason why a match file is rejected, as printed to the console of the server."""
 
     reason: str
     is_readable: bool = True
-    """False if the plugin cannot parse the text at all; the plugin then changes nothing."""
+    """False if the plugin cannot parse the text at all. In this case it changes nothing."""
 
 
 def read_match(body: bytes, *, default_min_ready: int = 2) -> MatchFile | Rejection:
-    """Parse a match file. Never raises. `default_min_ready` is for a file without `min_players_to_ready`."""
+    """Parse a match file. Never raises. `default_min_ready` applies if the file has no `min_players_to_ready`."""
     try:
         # .NET decodes a body as UTF-8 with an optional byte order mark and replaces invalid bytes.
         fields = json.loads(body.decode("utf-8-sig", "replace"))
@@ -79,7 +82,7 @@ def read_match(body: bytes, *, default_min_ready: int = 2) -> MatchFile | Reject
 
 
 def plain_name(name: str) -> str:
-    """Reduce a team name as the plugin does: to letters, digits, spaces, underscores and hyphens."""
+    """Reduce a team name to letters, digits, spaces, underscores and hyphens, as the plugin does."""
     return "".join(char for char in name if char.isalpha() or char in "0123456789 _-")
 
 
@@ -132,7 +135,7 @@ def _match(fields: _Fields, default_min_ready: int) -> MatchFile:
         match_id=_whole(fields.get("matchid")),
         num_maps=num_maps,
         pool=pool,
-        # A map without an entry in map_sides begins with a knife round.
+        # A map that has no entry in `map_sides` begins with a knife round.
         map_sides=sides + ("knife",) * (num_maps - len(sides)),
         team1=_team(_fields(fields["team1"])),
         team2=_team(_fields(fields["team2"])),
@@ -189,7 +192,7 @@ def _replace_surrogates(text: str) -> str:
 
 
 def _whole(value: object) -> int | None:
-    """Parse a 32-bit integer, given as a number or as text. None if it is not one."""
+    """Parse a 32-bit integer, which is a JSON number or text; None for anything else."""
     text = _token(value).strip()
     digits = text[1:] if text[:1] in ("-", "+") else text
     if not (digits.isascii() and digits.isdecimal()) or len(digits) > len(str(INT32.stop)):

@@ -1,7 +1,7 @@
-"""Connect the match plugin MatchZy to the server: game events, chat and console commands.
+"""Connect the simulated plugin MatchZy to the server: game events, chat and console commands.
 
-If the plugin is not installed, the console does not know its commands. This is checked on every command, because the
-scenario can change while the server runs. The match itself is in `match_course`.
+If the plugin is not installed, the console does not know its commands. This is checked for every command, because the
+scenario can change while the server runs. `match_course` controls the match.
 """
 
 from __future__ import annotations
@@ -34,7 +34,7 @@ class MatchPlugin(Watcher):
 
     @property
     def is_installed(self) -> bool:
-        """False in the scenario `plugin_missing`, and with some faults of the setup."""
+        """False in the scenario `plugin_missing`, and with some setup faults."""
         return has_matchzy(self._arena)
 
     @property
@@ -49,7 +49,7 @@ class MatchPlugin(Watcher):
         self.course.schedule_warmup()
 
     def player_entered(self, player: Player) -> None:
-        """Admit or kick a player who has finished loading."""
+        """Admit or kick a player who has finished loading the map."""
         if not player.person.is_bot and self.is_installed:
             self.course.admit(player)
 
@@ -57,12 +57,12 @@ class MatchPlugin(Watcher):
         self.course.ready.remove(player)
 
     def player_chatted(self, player: Player, text: str) -> None:
-        """Handle chat that begins with a dot or an exclamation mark as a command."""
+        """Handle a chat message that begins with `.` or `!` as a command."""
         if self.has_match and text[:1] in (".", "!"):
             chat_commands.handle(self.course, player, text[1:].strip().lower())
 
     def freeze_began(self, round_number: int) -> None:
-        """Write a backup of a live round."""
+        """Write a backup if the round is live."""
         if self.course.stage.is_started:
             self.course.coaches.freeze_began()
         if self.course.series is not None and self.course.stage is PluginStage.LIVE:
@@ -75,7 +75,7 @@ class MatchPlugin(Watcher):
             self.course.update_hostname()
 
     def round_ended(self, round_number: int, end: RoundEnd) -> None:
-        """Report a live round, or let the winners of the knife round choose a side."""
+        """Report a live round. After a knife round, let its winners choose a side."""
         course, series = self.course, self.course.series
         if series is None:
             return
@@ -87,7 +87,7 @@ class MatchPlugin(Watcher):
             chat_commands.schedule_side_choice(course, rng)
 
     def map_ended(self) -> None:
-        """Count the map and continue with the next one or the end of the series."""
+        """Count the map, and continue with the next map or the end of the series."""
         series = self.course.series
         if series is not None and self.course.stage is PluginStage.LIVE:
             self.course.end_map(series)

@@ -1,6 +1,6 @@
-"""Register the commands with which Metamod and CounterStrikeSharp list their plugins.
+"""Register the console commands of Metamod and CounterStrikeSharp that list their plugins.
 
-The texts of CounterStrikeSharp are from its source code, those of Metamod from outputs in issue trackers.
+The output of CounterStrikeSharp is copied from its source code, that of Metamod from examples in issue trackers.
 """
 
 from __future__ import annotations
@@ -26,13 +26,16 @@ def has_css(arena: Arena) -> bool:
 
 
 def has_matchzy(arena: Arena) -> bool:
-    """True unless a setup fault or the scenario `plugin_missing` prevents it."""
+    """False if a setup fault or the scenario `plugin_missing` prevents MatchZy from being loaded."""
     fault = arena.setup_fault
     return arena.scenario is not Scenario.PLUGIN_MISSING and (fault is None or fault.has_matchzy)
 
 
 def register_lists(arena: Arena, console: Console) -> None:
-    """Register `meta` and `css_plugins`. A server without Metamod or CounterStrikeSharp does not know its command."""
+    """Register `meta` and `css_plugins`.
+
+    Without Metamod or CounterStrikeSharp, the server does not know their command.
+    """
 
     def meta(arguments: list[str]) -> str:
         if not has_metamod(arena):

@@ -9,7 +9,7 @@ from cs2_simulator.plugin.match_file import MatchFile
 
 
 class ReadyList:
-    """Ready state of each player on the server, by user id, and the sides whose start was forced."""
+    """The ready state of each player on the server, by user id, and the sides that were forced to be ready."""
 
     def __init__(self) -> None:
         self._is_ready: dict[int, bool] = {}
@@ -20,14 +20,17 @@ class ReadyList:
 
     @property
     def is_everyone_ready(self) -> bool:
-        """True if all players are ready, or if there are no players."""
+        """True if all players are ready. Also true if there are no players."""
         return all(self._is_ready.values())
 
     def set_ready(self, player: Player, *, is_ready: bool) -> None:
         self._is_ready[player.user_id] = is_ready
 
     def force(self, arena: Arena, side: Side, match: MatchFile) -> None:
-        """Make everyone on a side ready, even if it is incomplete, unless it has too few people."""
+        """Make everyone on a side ready, even if players are missing.
+
+        Ignored if the side has fewer than `min_ready` people.
+        """
         people = arena.everyone_on(side)
         if len(people) >= match.min_ready:
             self._forced.append(side)
@@ -38,7 +41,7 @@ class ReadyList:
         self._is_ready.pop(player.user_id, None)
 
     def clear(self) -> None:
-        """Make everyone unready. Forced sides stay forced, because MatchZy resets them only at the end of a match."""
+        """Make everyone unready. Forced sides stay forced: MatchZy resets them only at the end of a match."""
         self._is_ready = dict.fromkeys(self._is_ready, False)
 
     def reset(self) -> None:
@@ -46,9 +49,9 @@ class ReadyList:
         self._forced.clear()
 
     def can_start(self, arena: Arena, match: MatchFile) -> bool:
-        """True if each side is complete and everyone on it ready, or forced; and enough spectators are ready.
+        """True if enough spectators are ready, and each side is either complete with everyone ready, or forced.
 
-        Coaches count like players: MatchZy does not tell them apart here.
+        Coaches count like players: MatchZy does not distinguish them here.
         """
         watching = [player for player in arena.players if player.is_in_game and player.team == SPECTATOR]
         need = match.min_ready_spectators

@@ -1,8 +1,9 @@
-"""Payloads of MatchZy's events, including fields that it always sends as 0.
+"""Build the payloads of MatchZy's events, including the fields that MatchZy always sends as 0.
 
-Properties are ordered as .NET writes them: those of the event first, `event` last (as in a real `map_result`).
-Known bugs of MatchZy are reproduced: `round_end.winner.team` is the team leading the map, `map_result.winner.team` the
-one leading the series (team2 if tied, in both), and `winner.side` of a map or series is correct only by chance.
+Properties are ordered as .NET writes them: first the properties of the event, then `event` (as in a real `map_result`).
+Known bugs of MatchZy are reproduced: `round_end.winner.team` is the team that leads the map, and
+`map_result.winner.team` the team that leads the series (team2 if tied, in both cases). `winner.side` of a map or series
+is correct only by chance.
 """
 
 from __future__ import annotations
@@ -17,7 +18,7 @@ from cs2_simulator.play.watcher import RoundEnd
 from cs2_simulator.plugin.series import Series
 
 TIME_UNTIL_RESTORE_S = 10
-"""MatchZy sends this constant in every `series_end`, regardless of the actual delay."""
+"""Value of `time_until_restore` in every `series_end` of MatchZy, regardless of the actual delay."""
 
 SCORE_PER_KILL = 2
 SCORE_PER_ASSIST = 1
@@ -45,21 +46,21 @@ _STATS = (
     "bomb_plants", "1k", "2k", "3k", "4k", "5k", "1v1", "1v2", "1v3", "1v4", "1v5", "first_kills_t", "first_kills_ct",
     "first_deaths_t", "first_deaths_ct", "trade_kills", "kast", "score", "mvp",
 )  # fmt: skip
-"""Statistics of a player in the order of the payload. MatchZy sends 0 for those not set in `_stats`."""
+"""Names of a player's statistics, in the order of the payload. MatchZy sends 0 for those that `_stats` does not set."""
 
-# .NET escapes these characters in JSON, so that it is safe to embed in HTML.
+# .NET escapes these characters in JSON, so that the JSON can be embedded in HTML.
 _NET_ESCAPES = str.maketrans({char: f"\\u{ord(char):04X}" for char in "'<>&+`"})
 
 Payload = dict[str, object]
 
 
 def encode(payload: Payload) -> bytes:
-    """Encode a payload as the body of a post: ASCII, without whitespace."""
+    """Encode a payload as the body of a post, in ASCII and without whitespace."""
     return to_json(payload).encode("ascii")
 
 
 def to_json(payload: Payload) -> str:
-    """Format a payload as the plugin does."""
+    """Format a payload as JSON, as the plugin does."""
     return json.dumps(payload, separators=(",", ":")).translate(_NET_ESCAPES)
 
 
@@ -81,7 +82,7 @@ def going_live(series: Series) -> Payload:
 def round_end(
     series: Series, end: RoundEnd, score: tuple[int, int], players: tuple[list[Payload], list[Payload]]
 ) -> Payload:
-    """Event: a round ended. Score and players are by the plugin's teams."""
+    """Build the event for the end of a round. Score and players are by team1 and team2 of the match file."""
     return {
         "reason": _REASONS.get(end.notice, 0),
         "winner": {"side": _SIDE_NUMBERS[end.side] if end.side is not None else "0", "team": _leader(score)},
@@ -96,7 +97,7 @@ def round_end(
 
 
 def map_result(series: Series, map_number: int, score: tuple[int, int], team1_side: Side) -> Payload:
-    """Event: a map ended. `series.wins` already includes it; players are never listed."""
+    """Build the event for the end of a map. `series.wins` must already include this map. Players are never listed."""
     return {
         "winner": {"side": _claimed_side(score, team1_side), "team": _leader((series.wins[0], series.wins[1]))},
         "team1": _stats_team(series, 0, score[0], [], series_score=series.wins[0]),
@@ -108,7 +109,7 @@ def map_result(series: Series, map_number: int, score: tuple[int, int], team1_si
 
 
 def series_end(series: Series, score: tuple[int, int], team1_side: Side) -> Payload:
-    """Event: the series ended. `score` is that of its last map."""
+    """Build the event for the end of the series. `score` is the score of the last map."""
     wins1, wins2 = series.wins
     return {
         "time_until_restore": TIME_UNTIL_RESTORE_S,
@@ -124,7 +125,7 @@ def series_end(series: Series, score: tuple[int, int], team1_side: Side) -> Payl
 
 
 def stats_players(present: Sequence[Player], tallies: Sequence[Tally], rounds_played: int) -> list[Payload]:
-    """Statistics of the players who are on one side now. Players who left are not listed."""
+    """Return the statistics of the players who are on one side now. Players who have left are not included."""
     by_id = {tally.player_id: tally for tally in tallies}
     return [
         {

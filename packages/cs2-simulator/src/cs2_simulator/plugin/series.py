@@ -1,8 +1,8 @@
-"""State of the loaded match: stage, maps, wins, rosters and sides.
+"""Store the state of the loaded match: stage, maps, wins, rosters and sides.
 
-The plugin's team1 and team2 are those of the match file. The game's first team is the one that `mp_teamname_1` names
-and that begins a map as CT; `is_team1_first` is true if that is team1 on the current map. Only this module converts
-sides to the plugin's teams.
+The plugin's team1 and team2 are those of the match file. The game's first team has the name in `mp_teamname_1` and
+begins a map as CT; `is_team1_first` is true if this is team1 on the current map. Only this module converts sides to the
+plugin's teams.
 """
 
 from __future__ import annotations
@@ -17,11 +17,11 @@ from cs2_simulator.plugin.match_file import MatchFile
 from cs2_simulator.plugin.player_lists import SPECTATORS, TEAM1, TEAM2, PlayerLists
 
 NO_MATCH_ID = -1
-"""Match id before the start of a match whose file has none."""
+"""Match id before the start of the match, if the match file has no id."""
 
 
 class PluginStage(IntEnum):
-    """Stage of the plugin's match. Numbers and names are get5's; MatchZy never uses get5's other stages."""
+    """Stage of the plugin's match. Numbers and names are those of get5. MatchZy does not use get5's other stages."""
 
     NONE = 0
     WARMUP = 3
@@ -32,7 +32,7 @@ class PluginStage(IntEnum):
 
     @property
     def is_started(self) -> bool:
-        """True from the knife round or the live start until the map is left."""
+        """True from the knife round or the live start until the server leaves the map."""
         return self > PluginStage.WARMUP
 
 
@@ -72,7 +72,7 @@ class Series:
         return (team1, team2) if self.is_team1_first else (team2, team1)
 
     def assign_sides(self, first_team_side: Side) -> None:
-        """Assign the sides on which the teams begin this map. Before a knife round, they keep their last sides."""
+        """Assign the sides on which the teams begin this map. For a knife round, the teams stay on their last sides."""
         side = self.match.map_sides[self.map_number]
         if side == "knife":
             self.is_team1_first = self.side_of(Team.TEAM1, first_team_side) is Side.CT
@@ -80,7 +80,7 @@ class Series:
             self.is_team1_first = side in ("team1_ct", "team2_t")
 
     def side_of(self, team: Team, first_team_side: Side) -> Side:
-        """Side of a team, given the side of the game's first team."""
+        """Return the side of a team, given the side of the game's first team."""
         is_first = (team is Team.TEAM1) is self.is_team1_first
         return first_team_side if is_first else first_team_side.other
 
@@ -89,7 +89,7 @@ class Series:
         return score if self.is_team1_first else (score[1], score[0])
 
     def required_team(self, player: Player, first_team_side: Side) -> str | None:
-        """Name of the team that a listed player must join, or None if the player is not listed."""
+        """Return the name of the team that a listed player must join; None if the player is not listed."""
         match self.lists.list_of(player.person.player_id):
             case None:
                 return None
@@ -99,18 +99,18 @@ class Series:
                 return self.side_of(Team(name), first_team_side).value
 
     def expected_people(self, name: str) -> list[tuple[int, str]]:
-        """Account and forced name of everyone in a list."""
+        """Return the account and the forced name of everyone in a list."""
         accounts = ((account_of(player_id), nick) for player_id, nick in self.lists[name].items())
         return [(account, nick) for account, nick in accounts if account is not None]
 
     # --- backups ---------------------------------------------------------------------------------------------------
 
     def backup_file(self, rounds_played: int) -> str:
-        """Name of the plugin's backup file; the game's own ends in `.txt`."""
+        """Return the name of the plugin's backup file. The name of the game's own file ends in `.txt`."""
         return f"{self.backup_prefix}_round{rounds_played:02d}.json"
 
     def write_backup(self, rounds_played: int) -> None:
-        """Save the current player lists for a later restore."""
+        """Save the current player lists, so that a restore of this backup can restore them too."""
         self._backups[self.backup_file(rounds_played)] = self.lists.copy()
 
     def has_backup(self, file: str) -> bool:
@@ -120,10 +120,10 @@ class Series:
         self.lists = self._backups[file].copy()
 
     def end_map(self, score: tuple[int, int]) -> SeriesStanding:
-        """Count a map that ended with this score (team1, team2), with MatchZy's arithmetic.
+        """Count a map that ended with this score (team1, team2), as MatchZy does.
 
-        A drawn map counts for neither team and does not reduce the number of remaining maps. So a series can run out
-        of maps without a winner: the plugin then fails on the index after the last map and never ends the series.
+        A drawn map counts for neither team and does not reduce the number of remaining maps. So a series can run out of
+        maps without a winner. The plugin then raises an index error and never ends the series.
         """
         self.standing = self._count_map(score)
         return self.standing
@@ -142,5 +142,5 @@ class Series:
 
 
 def accounts_of(people: Iterable[str]) -> list[int]:
-    """Return the accounts of the given ids; ids that are no SteamID64s are left out."""
+    """Return the accounts of the given SteamID64s. Other texts are left out."""
     return [account for account in map(account_of, people) if account is not None]

@@ -1,4 +1,4 @@
-"""The plugin's own `matchzy_` variables and their values."""
+"""Define the plugin's own variables (`matchzy_…`), and store their values."""
 
 from __future__ import annotations
 
@@ -47,7 +47,7 @@ class PluginSettings:
         return self._values[name].strip().lower() in ("1", "true")
 
     def formatted(self, name: str, replacements: Mapping[str, str]) -> str:
-        """The value with placeholders such as `{TEAM1}` replaced."""
+        """Return the value with its placeholders, such as `{TEAM1}`, replaced."""
         value = self._values[name].strip()
         for placeholder, replacement in replacements.items():
             value = value.replace(f"{{{placeholder}}}", replacement)

@@ -1,8 +1,8 @@
-"""A plugin that counts shots and reports them to the URL in `matchpod_shots_url`.
+"""Simulate a plugin that counts shots and reports them to the URL in `matchpod_shots_url`.
 
-No such plugin exists for real servers yet; this plugin follows `docs/plugin-reports.md`. Every report has all rounds of
-the map, so a report makes up for lost earlier reports. The plugin counts the maps of a match itself, because
-the match plugin is already on the next map after the last round, and some series have no match plugin.
+No such plugin exists for real servers yet; this one follows `docs/plugin-reports.md`. Every report contains all rounds
+of the map, so a later report replaces a lost one. The map number is counted here: after the last round, the match
+plugin has already advanced to the next map, and some series are played without a match plugin.
 """
 
 from __future__ import annotations
@@ -36,20 +36,26 @@ class ShotCounter(Watcher):
         self._is_map_over = False
 
     def restored(self, rounds_played: int) -> None:
-        """Continue with the map, even if it had ended."""
+        """Continue with the same map number, even if the map had ended."""
         self._is_map_over = False
 
     def round_started(self, round_number: int) -> None:
-        """Report that the round is being counted, without numbers, because receivers treat numbers as final."""
+        """Report that counting of the round has begun.
+
+        The report has no numbers for it: receivers treat numbers as final.
+        """
         self._report(open_round=round_number)
 
     def freeze_began(self, round_number: int) -> None:
-        """Report the rounds so far. Not at the end of a round: players still shoot until the next freeze time."""
+        """Report the rounds so far.
+
+        At the end of a round this would be too early: players still shoot until freeze time.
+        """
         if round_number > 1:
             self._report()
 
     def map_ended(self) -> None:
-        """Report the whole map; a deathmatch is one round, which ends with the map."""
+        """Report all rounds of the map. A deathmatch is reported as one round that ends with the map."""
         self._is_map_over = True
         self._report()
 
@@ -57,7 +63,7 @@ class ShotCounter(Watcher):
         if not has_matchzy(self._arena):
             return self._console.unknown_command(COMMAND)
         url = arguments[0] if arguments else ""
-        # the address has another token, so another match has begun
+        # the new URL has another token, so a new match has begun
         if url.rpartition("/")[2] != self._url.rpartition("/")[2]:
             self._map_number, self._is_map_over = 1, False
         self._url = url

@@ -1,1 +1,1 @@
-"""Sockets and processes of simulated servers: RCON, log posts, plugin requests."""
+"""Connect simulated servers to sockets and processes: RCON, log posts, plugin requests."""

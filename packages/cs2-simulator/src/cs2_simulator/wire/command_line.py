@@ -1,8 +1,8 @@
-"""Run `cs2-simulator`, which is also `matchpod simulate`: start and announce the servers.
+"""Run the command `cs2-simulator`, also available as `matchpod simulate`: start servers and announce them.
 
 The command runs until all servers have exited or a signal arrives. Exit codes: 0 normal end, 1 address or port not
-available, 2 invalid arguments, 139 the only server crashed (as by a segfault). Ready lines go to standard output,
-everything else to standard error. A reader that does not keep up never blocks the servers.
+available, 2 invalid arguments, 139 the only server crashed (as by a segfault). Ready lines are written to standard
+output, everything else to standard error. A reader that is too slow never blocks the servers.
 """
 
 from __future__ import annotations
@@ -28,21 +28,25 @@ CRASHED = 139
 """Exit code that a shell reports for a segmentation fault."""
 
 READER_POLL_S = 0.02
-"""Poll interval while the reader of the ready lines does not keep up."""
+"""Interval in seconds at which a blocked standard output is polled."""
 
 GC_THRESHOLD = 50_000
-"""New objects between two garbage collections. A farm creates many objects and hardly any cycles."""
+"""Number of new objects between two garbage collections. A farm creates many objects, but hardly any reference
+cycles."""
 
 PROGRAM = "cs2-simulator"
 
 
 def run() -> None:
-    """Entry point of `cs2-simulator` and of `python -m cs2_simulator`."""
+    """Run the command line and exit; the entry point of `cs2-simulator` and of `python -m cs2_simulator`."""
     sys.exit(main(sys.argv[1:]))
 
 
 def main(arguments: Sequence[str], make_machine: MachineFactory = Machine, *, program: str = PROGRAM) -> int:
-    """Run the command with the arguments after its name, which is `program`. Return the exit code."""
+    """Run the command with these arguments, and return the exit code.
+
+    `program` is the name of the command in messages.
+    """
     try:
         launch = parse_arguments(arguments, rcon_password=os.environ.get(PASSWORD_VARIABLE, ""))
     except LaunchError as fault:
@@ -51,14 +55,14 @@ def main(arguments: Sequence[str], make_machine: MachineFactory = Machine, *, pr
     if launch.wants_help or launch.wants_list:
         _write(sys.stdout, HELP.replace(PROGRAM, program) if launch.wants_help else scenario_list())
         return 0
-    # A server needs at least three file descriptors (port, RCON client, log post). The usual soft limit is 1024.
+    # A server needs three or more file descriptors (port, RCON client, log post). The usual soft limit is 1024.
     _, hard_limit = resource.getrlimit(resource.RLIMIT_NOFILE)
     resource.setrlimit(resource.RLIMIT_NOFILE, (hard_limit, hard_limit))
     return asyncio.run(Process(launch, make_machine, program).run())
 
 
 class Process:
-    """The running `simulate` process."""
+    """The running process of the command."""
 
     def __init__(self, launch: Launch, make_machine: MachineFactory, program: str) -> None:
         self._launch = launch
@@ -68,7 +72,7 @@ class Process:
         self._signals = 0
 
     async def run(self) -> int:
-        """Start the servers, wait until all have exited or a signal arrives, and clean up. Return the exit code."""
+        """Start the servers, run until all have exited or a signal arrives, and clean up. Return the exit code."""
         self._end = asyncio.Event()
         farm = Farm(self._launch.servers, self._make_machine, on_exit=self._on_exit)
         self._start = asyncio.create_task(farm.start())
@@ -113,7 +117,7 @@ class Process:
 
 
 async def _announce(servers: Sequence[SimulatedServer]) -> None:
-    """Print a ready line per server, as fast as they are read: a pipe buffers only a few hundred lines."""
+    """Print a ready line per server, not faster than they are read. A pipe buffers only a few hundred lines."""
     for server in servers:
         while not _is_writable(sys.stdout):
             await asyncio.sleep(READER_POLL_S)
@@ -121,7 +125,7 @@ async def _announce(servers: Sequence[SimulatedServer]) -> None:
 
 
 def _is_writable(stream: TextIO | None) -> bool:
-    """False if a write would block until the reader catches up."""
+    """False if a write would block because the reader is behind."""
     if stream is None:
         return True
     poll = select.poll()
@@ -133,7 +137,7 @@ def _is_writable(stream: TextIO | None) -> bool:
 
 
 def _write(stream: TextIO | None, text: str) -> None:
-    """Write to a standard stream. Ignore a missing or closed one."""
+    """Write to a standard stream. If the stream is missing or closed, do nothing."""
     if stream is None:
         return
     try:
@@ -141,7 +145,7 @@ def _write(stream: TextIO | None, text: str) -> None:
     except (OSError, ValueError):
         stream.write(text)
         return
-    # Bypass the stream's buffer: after a failed write, flushing it at process exit would fail again.
+    # Bypass the stream's buffer: after a failed write, Python would flush the buffer at exit and fail again.
     rest = text.encode("utf-8", "replace")
     with suppress(OSError):
         while rest:

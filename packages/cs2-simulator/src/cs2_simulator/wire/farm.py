@@ -13,11 +13,12 @@ from cs2_simulator.wire.pacer import Pacer
 from cs2_simulator.wire.server import MachineFactory, SimulatedServer
 
 BOOT_BATCH = 50
-"""Servers booted, in a tenth of a second, before the event loop gets a turn, for example to handle signals."""
+"""Number of servers booted before the event loop handles other events, such as signals. This takes a tenth of a
+second."""
 
 
 class Farm:
-    """One or many servers in one process. Must be created inside a running event loop."""
+    """One or more servers in one process. Must be created inside a running event loop."""
 
     def __init__(
         self,
@@ -26,7 +27,7 @@ class Farm:
         *,
         on_exit: Callable[[SimulatedServer], None],
     ) -> None:
-        """`on_exit` is called for each server that quits or crashes, also while the farm stops."""
+        """`on_exit` is called for each server that quits or crashes, even while the farm is being stopped."""
         self._options = list(options)
         self._make_machine = make_machine
         self._on_exit = on_exit
@@ -36,16 +37,16 @@ class Farm:
 
     @property
     def servers(self) -> Sequence[SimulatedServer]:
-        """All servers in the order of their options, including servers that have ended."""
+        """All servers in the order of their options, including those that have ended."""
         return self._servers
 
     async def start(self) -> None:
-        """Start all servers, or none. Raise OSError if a port is in use."""
+        """Start all servers. If that fails, start none. Raise OSError if a port is in use."""
         try:
             for options in self._options:
                 self._servers.append(self._new_server(options))
                 await self._servers[-1].bind()
-            # Boot after all are bound, because running servers would delay the others.
+            # Boot only after all ports are bound: servers that already run would delay binding the others.
             for number, server in enumerate(self._servers):
                 if number % BOOT_BATCH == 0:
                     await asyncio.sleep(0)

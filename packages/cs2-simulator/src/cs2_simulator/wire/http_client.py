@@ -1,7 +1,7 @@
-"""HTTP client for GET and POST with connection reuse and a timeout. Never raises.
+"""Send GET and POST requests with connection reuse and a timeout. Errors are returned, not raised.
 
-A reused connection that turns out to be closed is replaced; all other errors are returned as the result. Redirects are
-not followed, as in the game's client. Peers close idle connections.
+If a reused connection turns out to be closed, a new connection is tried; all other errors are returned as the result.
+Redirects are not followed, as in the game's client. Closing idle connections is left to the peers.
 """
 
 from __future__ import annotations
@@ -20,16 +20,16 @@ from cs2_simulator.outside import FetchResult, Upload
 from cs2_simulator.wire.http_response import ResponseError, ResponseReader
 
 TIMEOUT_S = 10.0
-"""Time limit for a whole request. A game server waits this long before it resends a log post."""
+"""Timeout in seconds of a whole request. A game server waits this long before it resends a log post."""
 
 UPLOAD_TIMEOUT_S = 100.0
-"""Time limit for an upload, from the connection to the end of the response: the default of .NET's client."""
+"""Timeout in seconds of an upload, from connecting to the end of the response: the default of the .NET client."""
 
 PACE_S = 0.02
-"""Maximum time that an upload may be ahead of its rate limit."""
+"""Maximum time in seconds that an upload may be ahead of its rate limit."""
 
 MAX_IDLE = 64
-"""Maximum idle connections per address. A farm uses more at a time only if the receiver is slow."""
+"""Maximum number of idle connections per address. A farm only uses more at the same time if the receiver is slow."""
 
 Headers = Iterable[tuple[str, str]]
 
@@ -44,7 +44,7 @@ class Address(msgspec.Struct, frozen=True):
 
 
 class _Connection(asyncio.Protocol):
-    """One connection and the response it waits for."""
+    """A connection, and the response that is awaited on it."""
 
     def __init__(self, on_lost: Callable[[_Connection], None]) -> None:
         self.transport: asyncio.Transport | None = None
@@ -107,7 +107,7 @@ class _Connection(asyncio.Protocol):
             self.transport.abort()
 
     async def exchange(self, request: bytes, upload: Upload | None = None) -> ResponseReader:
-        """Send a request, with a file as its body if there is one, and wait for the whole response."""
+        """Send a request, optionally with a file as its body, and wait for the whole response."""
         if self.transport is None or self.transport.is_closing():
             raise ConnectionResetError("connection is closed")
         self.reader = ResponseReader()
@@ -118,11 +118,11 @@ class _Connection(asyncio.Protocol):
                 await self._send_file(self.response, upload)
             await self.response
         finally:
-            self.response = None  # its exception refers to this frame: avoid a cycle that keeps the request alive
+            self.response = None  # avoid a reference cycle: its exception refers to this frame
         return self.reader
 
     async def _send_file(self, response: asyncio.Future[None], upload: Upload) -> None:
-        """Write a file at its rate limit until there is a response; ConnectionResetError if its connection breaks."""
+        """Write a file at its rate limit until a response arrives; raise ConnectionResetError if it is to break off."""
         loop = asyncio.get_running_loop()
         began_s, sent = loop.time(), 0
         for block in upload.blocks():
@@ -139,7 +139,7 @@ class _Connection(asyncio.Protocol):
 
 
 class HttpClient:
-    """HTTP client shared by all servers of a process."""
+    """An HTTP client that all servers of a process share."""
 
     def __init__(self, *, timeout_s: float = TIMEOUT_S) -> None:
         self._timeout_s = timeout_s
@@ -155,7 +155,7 @@ class HttpClient:
         return await self._request("POST", url, headers, body)
 
     async def upload(self, url: str, headers: Headers, upload: Upload) -> FetchResult:
-        """POST a file on a connection of its own, once, without keeping it in memory."""
+        """POST a file once, on a separate connection. The file is never in memory as a whole."""
         try:
             address, request = _encode("POST", url, headers, b"", body_bytes=upload.size)
         except ValueError as fault:
@@ -167,7 +167,7 @@ class HttpClient:
         return await _result(exchange, UPLOAD_TIMEOUT_S)
 
     async def post_raw(self, url: str, head: bytes, body: bytes) -> FetchResult:
-        """POST a body with exactly these header lines, each with its line end."""
+        """POST a body with exactly these header lines. Each header line includes its line end."""
         try:
             address, target = _split(url)
         except ValueError as fault:
@@ -187,7 +187,7 @@ class HttpClient:
         self._idle.clear()
         for connection in tuple(self._in_use):
             connection.abort()
-        await asyncio.sleep(0)  # transports close their sockets in the next iteration of the loop
+        await asyncio.sleep(0)  # a transport closes its socket in the next iteration of the event loop
 
     async def _request(self, method: str, url: str, headers: Headers, body: bytes) -> FetchResult:
         try:
@@ -204,7 +204,7 @@ class HttpClient:
             try:
                 return await self._exchange_on(connection, address, request)
             except (OSError, ResponseError):
-                # The peer may have closed it before the request arrived, so try another connection.
+                # The peer may have closed the idle connection before the request arrived. Try another connection.
                 if connection.reader.has_begun:
                     raise
         return await self._exchange_on(await self._connect(address), address, request)
@@ -273,7 +273,7 @@ async def _result(exchange: Callable[[], Awaitable[ResponseReader]], timeout_s: 
 
 
 def _split(url: str) -> tuple[Address, bytes]:
-    """Split a URL into address and request target. Raise ValueError if it is not a valid HTTP URL."""
+    """Split a URL into address and request target. Raise ValueError if the URL is invalid."""
     parts = urlsplit(url)
     if parts.scheme not in ("http", "https") or not parts.hostname:
         raise ValueError("URL must begin with http:// or https:// and a host")
@@ -288,7 +288,7 @@ def _split(url: str) -> tuple[Address, bytes]:
 def _encode(
     method: str, url: str, headers: Headers, body: bytes, *, body_bytes: int | None = None
 ) -> tuple[Address, bytes]:
-    """Encode a request, whose body follows if `body_bytes` is given. Return address and bytes.
+    """Encode a request, and return the address and the bytes. A body must follow if `body_bytes` is given.
 
     Raise ValueError if URL or headers are invalid.
     """

@@ -1,17 +1,17 @@
-"""Parse one HTTP/1.1 response with httptools, within limits. No I/O."""
+"""Parse one HTTP/1.1 response with httptools, within size limits. This module does no I/O."""
 
 from __future__ import annotations
 
 import httptools
 
 MAX_HEAD_BYTES = 16 * 1024
-"""Maximum size of the headers. Most peers send a few hundred bytes."""
+"""Maximum size of all headers in bytes. Most peers send a few hundred bytes."""
 
 MAX_BODY_BYTES = 2 * 1024 * 1024
-"""Maximum size of a body. A match file has a few KB; a longer response is an error."""
+"""Maximum size of a body in bytes; a longer body is an error. A match file has a few KB."""
 
 _RESET_CONTENT = 205
-"""A 205 response has no body, like 204 and 304, but the parser would wait for one."""
+"""Status 205. Like 204 and 304, a 205 response has no body, but the parser would wait for one."""
 
 
 class ResponseError(Exception):
@@ -19,7 +19,7 @@ class ResponseError(Exception):
 
 
 class ResponseReader:
-    """Incremental parser of one response."""
+    """An incremental parser for one response."""
 
     def __init__(self) -> None:
         self._parser = httptools.HttpResponseParser(self)
@@ -48,21 +48,21 @@ class ResponseReader:
             self._parser.feed_data(more)
         except (httptools.HttpParserError, httptools.HttpParserUpgrade) as exc:
             if self.is_done:
-                self.is_reusable = False  # unexpected data after the response
+                self.is_reusable = False  # the peer has sent data after the response
                 return
             raise ResponseError(self._fault or f"response is not valid HTTP: {exc}") from exc
         if not self._has_head and self._unparsed_bytes > MAX_HEAD_BYTES:
             raise ResponseError("response headers too long")
 
     def finish(self) -> None:
-        """Handle the end of the connection. Raise ResponseError if the response is incomplete."""
+        """Handle the end of the connection. Raise ResponseError if the response is still incomplete."""
         if self.is_done:
             return
         if not self._has_head or self._has_framing:
             raise ResponseError("connection closed before the end of the response")
         self.is_done = True
 
-    # --- called by the parser -------------------------------------------------------------------------------------
+    # --- callbacks of the parser --------------------------------------------------------------------------------------
 
     def on_message_begin(self) -> None:
         """Reject a second response."""
@@ -71,7 +71,7 @@ class ResponseReader:
         self._head_bytes, self._has_framing = 0, False
 
     def on_header(self, name: bytes, value: bytes) -> None:
-        """Limit the size of the head, and note how the body is delimited."""
+        """Limit the total size of the headers, and record how the body is delimited."""
         self._head_bytes += len(name) + len(value)
         if self._head_bytes > MAX_HEAD_BYTES:
             raise self._failed("response headers too long")
@@ -81,7 +81,7 @@ class ResponseReader:
             raise self._failed("response body too long")
 
     def on_headers_complete(self) -> None:
-        """Note the status; a 1xx is followed by the final response."""
+        """Record the status. After a 1xx response, the final response follows."""
         self.status = self._parser.get_status_code()
         if self.status < 200:
             return
@@ -97,7 +97,7 @@ class ResponseReader:
             raise self._failed("response body too long")
 
     def on_message_complete(self) -> None:
-        """Note the end of the response, unless it is a 1xx."""
+        """Record the end of the response. A 1xx response is ignored."""
         self._unparsed_bytes = 0
         self.is_done = self.is_done or self._has_head
 

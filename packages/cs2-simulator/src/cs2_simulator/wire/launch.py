@@ -1,7 +1,8 @@
-"""Parse the arguments of `cs2-simulator`: a CS2 command line plus the simulator's own options. No I/O.
+"""Parse the arguments of `cs2-simulator`: a CS2 command line plus the simulator's own options.
 
-`-name value` and `+name value` are the game's options: relevant `-` options are used and the others ignored, `+`
-options are console commands. `--name value` are the simulator's own options. Invalid arguments raise LaunchError.
+Options of the game are `-name value` and `+name value`: of the `-` options, only those relevant to the simulator have
+an effect; `+` options are console commands. The simulator's own options are `--name value`. Invalid arguments raise
+LaunchError.
 """
 
 from __future__ import annotations
@@ -18,7 +19,8 @@ from cs2_simulator.setup_faults import SetupFault
 from cs2_simulator.sim_settings import sim_fault
 
 MAX_FARM = 2000
-"""Maximum servers per process. Each needs a socket and several hundred KB; one core can run about 500 at 30x."""
+"""Maximum number of servers per process. Each server needs a socket and several hundred KB. One core can run about 500
+servers at speed 30."""
 
 MAX_PORT = 65535
 
@@ -64,7 +66,7 @@ _OPTION = re.compile(r"[+-](?![0-9.])")
 
 
 class LaunchError(ValueError):
-    """Invalid arguments; the message is for the user."""
+    """The arguments are invalid. The message is for the user."""
 
 
 class Launch(msgspec.Struct, frozen=True, kw_only=True):
@@ -78,11 +80,12 @@ class Launch(msgspec.Struct, frozen=True, kw_only=True):
 
 _Value = str | int | float
 _Options = dict[str, tuple[str, Callable[[str, str], _Value]]]
-"""By name of the option: the field it sets, and a function of name and value that returns the parsed value."""
+"""By name of an option: the field that it sets, and a function that parses a value, given the option's name and the
+text."""
 
 
 class _ParsedOptions:
-    """Options parsed so far."""
+    """The options that have been parsed so far."""
 
     def __init__(self) -> None:
         self.values: dict[str, _Value] = {}
@@ -92,7 +95,7 @@ class _ParsedOptions:
 
 
 def parse_arguments(arguments: Sequence[str], *, rcon_password: str = "") -> Launch:
-    """Parse a command line; `rcon_password` applies if it has none. Raise LaunchError at the first invalid argument."""
+    """Parse a command line, or raise LaunchError. `rcon_password` is used if the command line has none."""
     for argument in arguments:
         if not _is_text(argument):
             raise LaunchError(f"`{argument}` is not valid UTF-8")
@@ -117,7 +120,7 @@ def parse_arguments(arguments: Sequence[str], *, rcon_password: str = "") -> Lau
 
 
 def scenario_list() -> str:
-    """List the scenarios and the faults of a setup, one per line, and how a match chooses and repeats a scenario."""
+    """Return a list of the scenarios and setup faults, one per line, and how to select a scenario for a match."""
     width = max(map(len, Scenario))
     scenarios = "".join(f"{scenario:{width}}  {scenario.description}\n" for scenario in Scenario)
     faults = "".join(f"{fault:{width}}  {fault.description}\n" for fault in SetupFault)
@@ -182,7 +185,7 @@ def _address(_name: str, value: str) -> str:
 
 
 def _sim_value(name: str, value: str) -> str:
-    """Check the value of an option that sets a `sim_` variable."""
+    """Validate the value of an option that sets a `sim_` variable."""
     variable = f"sim_{name[2:]}"
     fault = sim_fault(variable, value)
     if fault is not None:
@@ -222,12 +225,12 @@ def _servers(parsed: _ParsedOptions) -> tuple[ServerOptions, ...]:
 
 
 def _is_text(argument: str) -> bool:
-    """False if the argument has bytes that are not UTF-8; Python decodes those as lone surrogates."""
+    """False if the argument has bytes that are not UTF-8. Python decodes such bytes as lone surrogates."""
     return not any("\ud800" <= char <= "\udfff" for char in argument)
 
 
 def _quoted(value: str) -> str:
-    """Quote a value for the console. Quotes inside it are removed, because the console cannot escape them."""
+    """Quote a value for the console. Quotes inside the value are removed, because the console cannot escape them."""
     return value if _PLAIN_WORD.fullmatch(value) else f'"{value.replace(chr(34), "")}"'
 
 
@@ -244,7 +247,7 @@ _GAME_OPTIONS: _Options = {
 }
 
 _IGNORED = ("+sv_setsteamaccount",)
-"""A Steam login token, which the simulator does not need."""
+"""Commands that are ignored: the simulator does not need a Steam login token."""
 
 _FLAGS = ("--no-mirror", "--list", "--quiet", "--help")
 

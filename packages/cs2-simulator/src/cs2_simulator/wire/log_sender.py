@@ -1,7 +1,7 @@
 """Send log posts as soon as there are lines, with a minimum interval between posts.
 
-A game server retries in every tick; here a minimum of real time between retries limits the load while a receiver is
-down. `LogStream` decides what to send.
+A game server retries in every tick. Here, retries have a minimum interval in real time, which limits the load while a
+receiver is down. `LogStream` decides what to send.
 """
 
 from __future__ import annotations
@@ -14,26 +14,26 @@ from cs2_simulator.log_stream import ACKNOWLEDGED, LogReceiver, LogRequest, LogS
 from cs2_simulator.outside import FetchResult
 
 POST_INTERVAL_S = 0.1
-"""Minimum real time between two posts to the same listener."""
+"""Minimum interval in seconds (real time) between two posts to the same listener."""
 
 POSTS_PER_S = 600
-"""Maximum posts of one process per second: at 0.2 ms each, an eighth of a slow core."""
+"""Maximum number of posts per second from one process. At 0.2 ms each, they take an eighth of a slow core."""
 
 RETRIES_PER_S = 200
-"""Maximum retries of one process per second. It is lower than for posts, because retries are large, and useless while a
-receiver is down."""
+"""Maximum number of retries per second from one process. It is lower than for new posts: retries are large, and useless
+while a receiver is down."""
 
 TICK_WAIT_S = 0.02
-"""Delay before the next check for lines whose tick is not over yet. A tick takes 16 ms."""
+"""Seconds until the next check if the tick of the waiting lines has not ended. A tick takes 16 ms."""
 
 
 def post_interval_s(servers: int) -> float:
-    """The minimum interval between posts, given the number of servers in the process."""
+    """Return the minimum interval between posts, given the number of servers in the process."""
     return max(POST_INTERVAL_S, servers / POSTS_PER_S)
 
 
 def retry_interval_s(servers: int) -> float:
-    """The minimum interval after a post that was not acknowledged."""
+    """Return the minimum interval after a post that was not acknowledged."""
     return max(POST_INTERVAL_S, servers / RETRIES_PER_S)
 
 
@@ -45,7 +45,7 @@ class PostClient(Protocol):
 
 
 class LossyClient:
-    """Loses every post: at once, as if the connection was refused, or after the time limit of the game."""
+    """Loses every post: immediately, like a refused connection, or after the timeout of the game."""
 
     def __init__(self, wait_s: float) -> None:
         self._wait_s = wait_s
@@ -66,7 +66,7 @@ class LogSender:
         interval_s: float = POST_INTERVAL_S,
         retry_s: float = POST_INTERVAL_S,
     ) -> None:
-        """`wake_at` is called after a response with the time of the next `send_due`, if lines wait or in lockstep."""
+        """`wake_at` is called after a response, with the next time for `send_due`, if lines wait or in lockstep."""
         self._stream = stream
         self._client = client
         self._wake_at = wake_at
@@ -77,9 +77,9 @@ class LogSender:
         self._is_stopped = False
 
     def send_due(self, now_s: float) -> float | None:
-        """Send all posts that are due. Return when more may be due, or None if no lines are waiting.
+        """Send all posts that are due. Return the time of the next call, or None if no lines are waiting.
 
-        `now_s` is the time of the event loop. The agenda of the stream must be at the current time.
+        `now_s` is the time of the event loop. The agenda of the stream must have been advanced to the current time.
         """
         if self._is_stopped:
             return None
@@ -98,7 +98,7 @@ class LogSender:
         return next_s
 
     async def finish(self, timeout_s: float) -> None:
-        """Send the remaining lines, for at most this time."""
+        """Send the remaining lines, for at most `timeout_s` seconds."""
         loop = asyncio.get_running_loop()
         until_s = loop.time() + timeout_s
         while (now_s := loop.time()) < until_s:

@@ -1,7 +1,7 @@
 """Schedule the wake-ups of all servers of a process in short time slices, earliest first.
 
-The event loop runs all due timers before it polls its sockets again. With hundreds of servers due at once that takes
-seconds; with slices, a console command waits for one slice only.
+The event loop runs all due timers before it polls its sockets again. If hundreds of servers are due at the same time,
+this takes seconds. With time slices, a console command waits for one slice only.
 """
 
 from __future__ import annotations
@@ -11,11 +11,11 @@ from collections.abc import Callable
 from heapq import heapify, heappop, heappush
 
 SLICE_S = 0.01
-"""How long servers run before sockets are polled."""
+"""Length in seconds of a time slice, after which sockets are polled."""
 
 MAX_CANCELLED = 64
-"""Maximum number of cancelled wake-ups in the heap. They are removed when there are more than this, and more than half
-of all entries are cancelled."""
+"""Number of cancelled wake-ups up to which they stay in the heap. Above it, they are removed as soon as they are more
+than half of all entries."""
 
 
 class Wakeup:
@@ -29,14 +29,14 @@ class Wakeup:
         self.callback: Callable[[], None] | None = callback
 
     def cancel(self) -> None:
-        """Cancel the wake-up. Does nothing if it has happened."""
+        """Cancel the wake-up. Has no effect if it has already happened."""
         if self.callback is not None:
             self.callback = None
             self._pacer.note_cancelled()
 
 
 class Pacer:
-    """The wake-ups of one process, in the running event loop."""
+    """Schedules the wake-ups of one process in the running event loop."""
 
     def __init__(self) -> None:
         self._loop = asyncio.get_running_loop()
@@ -57,7 +57,7 @@ class Pacer:
         return wake
 
     def note_cancelled(self) -> None:
-        """Count a cancelled wake-up. Remove all cancelled ones from the heap if there are too many."""
+        """Count a cancelled wake-up. If too many are in the heap, remove all of them."""
         self._cancelled += 1
         if self._cancelled > MAX_CANCELLED and self._cancelled * 2 > len(self._wakes):
             self._wakes[:] = [entry for entry in self._wakes if entry[2].callback is not None]

@@ -1,4 +1,4 @@
-"""Answer the query of server browsers over UDP (A2S_INFO), as a game does, whether its console is open or not."""
+"""Answer the UDP query of server browsers (A2S_INFO). Like a game server, answer even if RCON is switched off."""
 
 from __future__ import annotations
 
@@ -19,10 +19,10 @@ class QueryPort(asyncio.DatagramProtocol):
         self._transport: asyncio.DatagramTransport | None = None
 
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
-        self._transport = cast(asyncio.DatagramTransport, transport)  # its class is not a subclass in Python 3.11
+        self._transport = cast(asyncio.DatagramTransport, transport)  # its class is no subclass in Python 3.11
 
     def datagram_received(self, data: bytes, addr: tuple[str | object, int]) -> None:
-        """Answer the first query with a challenge, as the game does, so that spoofed senders are not flooded."""
+        """Answer the first query with a challenge, as the game does, so that a spoofed sender is not flooded."""
         if self._transport is None or not data.startswith(INFO_REQUEST):
             return
         is_challenged = len(data) >= len(INFO_REQUEST) + 4

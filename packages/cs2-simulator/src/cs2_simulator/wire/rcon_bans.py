@@ -1,27 +1,28 @@
-"""Ban addresses after repeated wrong RCON passwords, with the game's own limits. No I/O."""
+"""Ban addresses after repeated wrong RCON passwords, with the limits of the game. This module does no I/O."""
 
 from __future__ import annotations
 
 from collections import deque
 
 MIN_FAILURES = 5
-"""An address is banned after this many failures within MIN_FAILURE_TIME_S (`sv_rcon_minfailures`)."""
+"""Number of wrong passwords within MIN_FAILURE_TIME_S after which an address is banned (`sv_rcon_minfailures`)."""
 
 MIN_FAILURE_TIME_S = 30.0
-"""Time within which MIN_FAILURES failures lead to a ban (`sv_rcon_minfailuretime`)."""
+"""Time in seconds within which MIN_FAILURES wrong passwords cause a ban (`sv_rcon_minfailuretime`)."""
 
 MAX_FAILURES = 10
-"""An address is also banned after this many failures in total (`sv_rcon_maxfailures`)."""
+"""Total number of wrong passwords after which an address is banned (`sv_rcon_maxfailures`)."""
 
 BAN_S = 60.0
-"""How long a ban lasts. The game's default is forever; here tests must be able to continue after a ban."""
+"""Duration of a ban in seconds. In the game it is unlimited by default; here, tests must be able to continue after a
+ban."""
 
 MAX_ADDRESSES = 1024
-"""Maximum number of tracked addresses. A new one replaces the oldest."""
+"""Maximum number of addresses with recorded failures. A new address replaces the oldest."""
 
 
 class BanList:
-    """Failures and bans of one server. Times are seconds of any monotonic clock."""
+    """The failures and bans of one server. Times are in seconds of any monotonic clock."""
 
     def __init__(self, *, ban_s: float = BAN_S) -> None:
         self._ban_s = ban_s
@@ -39,7 +40,7 @@ class BanList:
         return False
 
     def note_failure(self, address: str, now_s: float) -> None:
-        """Record a wrong password from this address, and ban it after too many."""
+        """Record a wrong password from this address. After too many, ban the address."""
         failures = self._failures.setdefault(address, deque(maxlen=MAX_FAILURES))
         failures.append(now_s)
         is_fast = len(failures) >= MIN_FAILURES and now_s - failures[-MIN_FAILURES] <= MIN_FAILURE_TIME_S

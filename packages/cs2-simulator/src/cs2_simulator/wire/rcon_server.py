@@ -1,8 +1,8 @@
-"""RCON server: authentication, commands in order, limits and bans.
+"""Serve RCON: authentication, commands in order, limits and bans.
 
-While the console is busy, all packets wait, because the game does not respond then either. A connection is closed on
-invalid packets, on a command before authentication, if answers stay unread for UNREAD_S, and when its address is banned
-for wrong passwords. Load on one server cannot starve the other servers of the process.
+While the console is busy, all packets wait: the game does not respond during this time either. A connection is closed
+after invalid packets, after a command before authentication, if answers stay unread for UNREAD_S, and when its address
+is banned for wrong passwords. The load of one server does not starve the other servers of the process.
 """
 
 from __future__ import annotations
@@ -15,34 +15,35 @@ from cs2_protocol.rcon_frames import RconProtocolError
 from cs2_simulator.wire.rcon_bans import BAN_S, BanList
 
 MAX_SESSIONS = 64
-"""Maximum connections to one server; a client needs one or two. If full, a new one replaces an unauthenticated one."""
+"""Maximum number of connections to one server; a client needs one or two. If it is exceeded, the new connection
+replaces an unauthenticated one."""
 
 READ_BYTES = 4096
-"""Size of the read buffer: the length of the longest packet."""
+"""Size of the read buffer in bytes: the length of the longest packet."""
 
 UNREAD_S = 10.0
-"""How long a client may leave answers unread. Its further commands wait meanwhile."""
+"""Seconds for which a client may leave answers unread. Until they are read, its further commands wait."""
 
 CLOSE_TIMEOUT_S = 1.0
-"""How long a closing connection tries to deliver its last answers."""
+"""Seconds for which a closing connection tries to deliver its last answers."""
 
 TURN_S = 0.005
-"""After this much work on commands, a server pauses for the same time to let other servers run."""
+"""Seconds of work on commands after which a server pauses for as long as it worked, so that other servers can run."""
 
 
 class ServedConsole(Protocol):
-    """The console that runs the commands."""
+    """The console that executes the commands of clients."""
 
     @property
     def is_busy(self) -> bool:
-        """True while commands must wait."""
+        """True while the console is busy and commands must wait."""
 
     @property
     def rcon_password(self) -> str:
-        """The required password. If empty, every password is rejected."""
+        """The required password. If it is empty, every password is rejected."""
 
     def execute(self, text: str, source: str) -> str:
-        """Run a command for the client at this address. Return the output."""
+        """Run a command for the client at this address, and return the output."""
 
 
 class RconServer:
@@ -59,7 +60,10 @@ class RconServer:
         self._rest: asyncio.TimerHandle | None = None
 
     async def bind(self, ip: str, port: int) -> int:
-        """Listen on a port (0 for any free one) and return it. Raise OSError if port or address is unavailable."""
+        """Listen on a port (0: any free port) and return its number.
+
+        Raise OSError if port or address is unavailable.
+        """
         loop = asyncio.get_running_loop()
         try:
             self._server = await loop.create_server(lambda: RconSession(self), ip, port)
@@ -74,7 +78,7 @@ class RconServer:
         return self._rest is not None or self.console.is_busy
 
     def note_work(self, work_s: float) -> None:
-        """Record the time spent on a packet. Pause after TURN_S, so that other servers can run."""
+        """Record the time spent on a packet. After TURN_S of work, pause so that other servers can run."""
         self._worked_s += work_s
         if self._worked_s >= TURN_S:
             self._rest = asyncio.get_running_loop().call_later(self._worked_s, self._end_rest)
@@ -84,7 +88,8 @@ class RconServer:
         """Handle the packets that waited while the console was busy."""
         if not self._sessions or self.is_waiting:
             return
-        # A session that had a turn moves to the end, so that one busy client does not starve the others.
+        # A session whose packets were handled moves to the end of the list, so that a busy client does not starve the
+        # others.
         for session in tuple(self._sessions):
             if self.is_waiting:
                 return
@@ -98,7 +103,7 @@ class RconServer:
             session.close()
 
     def close(self, *, is_abrupt: bool = False) -> None:
-        """Close the port and all connections. If abrupt, discard pending answers."""
+        """Close the port and all connections. If `is_abrupt`, discard pending answers."""
         if self._server is not None:
             self._server.close()
             self._server = None
@@ -111,7 +116,7 @@ class RconServer:
                 session.close()
 
     def admit(self, session: RconSession) -> bool:
-        """Accept a connection; return False if its address is banned or there are too many."""
+        """Accept a connection. Return False if its address is banned or there are too many connections."""
         if self.bans.is_banned(session.host, session.now_s):
             return False
         if len(self._sessions) >= MAX_SESSIONS:
@@ -128,7 +133,7 @@ class RconServer:
             self._sessions.remove(session)
 
     def note_failure(self, session: RconSession) -> None:
-        """Record a wrong password. If the address is banned for it, close all its connections."""
+        """Record a wrong password. If this bans the address, close all connections from it."""
         self.bans.note_failure(session.host, session.now_s)
         if self.bans.is_banned(session.host, session.now_s):
             for other in tuple(self._sessions):
@@ -181,19 +186,19 @@ class RconSession(asyncio.BufferedProtocol):
         self._handle_packets(bytes(self._read_buffer[:nbytes]))
 
     def pause_writing(self) -> None:
-        """Start the timeout for a client that does not read its answers."""
+        """Start the timeout, because the client does not read its answers."""
         self._is_unread = True
         self._abort_in(UNREAD_S)
 
     def resume_writing(self) -> None:
-        """Continue after the client has read its answers."""
+        """Stop the timeout and continue, because the client has read its answers."""
         self._is_unread = False
         if self._is_open:
             self._abort_in(None)
             self.resume()
 
     def resume(self) -> bool:
-        """Handle waiting packets. Return False if none were waiting."""
+        """Handle the waiting packets. Return False if there were none."""
         if not self._is_waiting or self._is_unread or self._transport is None or self._server.is_waiting:
             return False
         self._is_waiting = False
@@ -202,7 +207,7 @@ class RconSession(asyncio.BufferedProtocol):
         return True
 
     def close(self) -> None:
-        """Close the connection after delivering all answers."""
+        """Close the connection after all answers have been delivered."""
         if self._transport is not None:
             self._transport.close()
             self._abort_in(CLOSE_TIMEOUT_S)
@@ -217,7 +222,7 @@ class RconSession(asyncio.BufferedProtocol):
         return self._transport is not None and not self._transport.is_closing()
 
     def _abort_in(self, wait_s: float | None) -> None:
-        """Schedule closing the connection. None cancels it."""
+        """Schedule the closing of the connection. None cancels it."""
         if self._abort_timer is not None:
             self._abort_timer.cancel()
         self._abort_timer = None if wait_s is None else asyncio.get_running_loop().call_later(wait_s, self.abort)

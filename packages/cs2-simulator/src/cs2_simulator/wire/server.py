@@ -1,7 +1,7 @@
 """Run one simulated server in real time, with its RCON port and log posts.
 
-Simulated time runs at the configured speed, never faster. After a delay the server catches up, but by at most
-MAX_LAG_S, so that overload slows down simulated time instead of piling up work.
+Simulated time runs at the configured speed, never faster. After a delay the server catches up by at most MAX_LAG_S, so
+that overload slows down simulated time instead of accumulating work.
 """
 
 from __future__ import annotations
@@ -25,39 +25,43 @@ from cs2_simulator.wire.query_port import QueryPort
 from cs2_simulator.wire.rcon_server import RconServer, ServedConsole
 
 MAX_LAG_S = 2.0
-"""Maximum real time to catch up after a delay."""
+"""Maximum seconds of real time by which a server catches up after a delay."""
 
 STEP_S = 0.015
-"""Minimum real time between two steps of a server. Shorter steps would cost wake-ups without a visible difference."""
+"""Minimum seconds of real time between two steps of a server. Shorter steps would need more wake-ups without a visible
+difference."""
 
 STEPS_PER_S = 2000
-"""Maximum steps per second of one process, for all its servers."""
+"""Maximum number of steps per second of one process, for all its servers together."""
 
 STEP_MS = 60_000
-"""Maximum simulated time of one step, about 5 ms of work. A server that is behind takes several steps."""
+"""Maximum simulated milliseconds of one step, which is about 5 ms of work. A server that is behind runs several
+steps."""
 
 LOCKSTEP_MS = 2_000
-"""Maximum simulated time of one step if the clock waits for the log. Shorter than any map change."""
+"""Maximum simulated milliseconds of one step if the clock waits for the log. It is shorter than any map change."""
 
 TICK_MS = 1000 / TICKS_PER_S
 
 FLUSH_TIMEOUT_S = 1.0
-"""How long a server that quits tries to send its last lines. If hundreds quit together, that takes twice as long."""
+"""Seconds for which a server that quits tries to send its last lines. If hundreds of servers quit together, they need
+twice as long."""
 
 MAX_REPORTS = 64
-"""Maximum plugin events in flight per server. More are lost, as when a real plugin runs out of threads."""
+"""Maximum number of plugin events in flight per server. Further events are lost, as when a real plugin runs out of
+threads."""
 
 SLOW_S = 0.8
-"""How long a console takes to answer with the fault `console_slow`."""
+"""Seconds that the console takes to answer with the setup fault `console_slow`."""
 
 POST_TIMEOUT_S = 10.0
-"""Time after which a post fails with the fault `log_unreachable`."""
+"""Seconds after which a post fails with the setup fault `log_unreachable`."""
 
 _logger = logging.getLogger(__name__)
 
 
 class GameMachine(ServedConsole, Protocol):
-    """A simulated server without sockets."""
+    """A simulated server without sockets, as this module uses it."""
 
     @property
     def agenda(self) -> Agenda:
@@ -72,18 +76,18 @@ class GameMachine(ServedConsole, Protocol):
         """True if the clock waits until the log is acknowledged."""
 
     def boot(self) -> None:
-        """Load the first map and run the commands of the command line."""
+        """Load the first map and run the console commands of the command line."""
 
 
 class MachineFactory(Protocol):
     """Creates the machine of a server."""
 
     def __call__(self, options: ServerOptions, outside: Outside, *, start_ms: int, instance_token: str) -> GameMachine:
-        """Return a new machine that has not booted."""
+        """Return a new machine that has not been booted."""
 
 
 class SimulatedServer:
-    """One running server: implements `Outside` for its machine and the console for its RCON port."""
+    """One running server. It implements `Outside` for its machine, and the console for its RCON port."""
 
     def __init__(
         self,
@@ -97,7 +101,10 @@ class SimulatedServer:
         on_exit: Callable[[SimulatedServer], None],
         servers: int = 1,
     ) -> None:
-        """`on_exit` is called when the server has quit or crashed. `servers` is how many share the process."""
+        """`on_exit` is called when the server has quit or crashed.
+
+        `servers` is the number of servers in the process.
+        """
         self.options = options
         self.has_crashed = False
         self._client = client
@@ -127,7 +134,7 @@ class SimulatedServer:
         self._is_over = False
 
     async def bind(self) -> None:
-        """Bind the port. Clients wait until the server has booted. Raise OSError if the port is in use."""
+        """Bind the port. Clients have to wait until the server has booted. Raise OSError if the port is in use."""
         port = await self._bind()
         self.options = msgspec.structs.replace(self.options, port=port)
 
@@ -153,17 +160,20 @@ class SimulatedServer:
         return self._is_over
 
     async def stop(self) -> None:
-        """Quit as by a console command and wait for the end. Does nothing if the server is over."""
+        """Quit as by the console command, and wait until the server has ended. Does nothing if it has already ended."""
         if self._shutdown is None and not (self._is_hung or self._is_over):
             self.execute("quit", "")
             self._quit()
         if self._shutdown is not None:
             await asyncio.wait((self._shutdown,))
         self.close()
-        await asyncio.sleep(0)  # transports close their sockets in the next iteration of the loop
+        await asyncio.sleep(0)  # a transport closes its socket in the next iteration of the event loop
 
     def close(self, *, is_abrupt: bool = False) -> None:
-        """Free all resources immediately. If abrupt, discard pending RCON answers. Nothing happens afterwards."""
+        """Free all resources immediately.
+
+        If `is_abrupt`, discard pending RCON answers. The server does nothing afterwards.
+        """
         if self._is_over:
             return
         self._is_over = True
@@ -202,24 +212,24 @@ class SimulatedServer:
             self._wake_at(self._loop.time())
 
     def fetch(self, url: str, headers: Mapping[str, str], done: Callable[[FetchResult], None]) -> None:
-        """GET a URL. The clock stops until the response."""
+        """GET a URL. The clock is stopped until the response arrives."""
         self._move_clock()
         self._pending_fetches += 1
         self._hold()
         self._start_request(self._fetch(url, headers, done))
 
     def send_report(self, url: str, headers: Mapping[str, str], body: bytes) -> None:
-        """POST a plugin event, once."""
+        """POST a plugin event once, without a retry."""
         if self._pending_reports < MAX_REPORTS:
             self._pending_reports += 1
             self._start_request(self._report(url, headers, body))
 
     def upload(self, url: str, headers: Mapping[str, str], upload: Upload) -> None:
-        """POST a file, once. The upload continues in real time while the game plays."""
+        """POST a file once, without a retry. The game continues during the upload, which is paced in real time."""
         self._start_request(self._upload(url, headers, upload))
 
     def exit(self, *, is_crash: bool) -> None:
-        """End the server after the caller has returned."""
+        """End the server as soon as the caller has returned."""
         self._loop.call_soon(self._crash if is_crash else self._quit)
 
     def hang(self) -> None:
@@ -303,18 +313,18 @@ class SimulatedServer:
             self._machine.agenda.hold()
 
     def _move_clock(self) -> None:
-        """Advance simulated time to the current time, but at most MAX_LAG_S beyond the next due task."""
+        """Advance simulated time to the current time, at most MAX_LAG_S beyond the time when the next task is due."""
         now_s = self._loop.time()
         if self._machine is not None and not self._is_clock_stopped and not self._waits_for_log:
             self._sim_ms += (now_s - self._real_s) * self._speed * 1000
             due_ms = self._machine.agenda.next_due_ms()
             if due_ms is not None:
-                # One more tick, because `due_ms` is rounded down to a millisecond.
+                # Add a tick, because `due_ms` is rounded down to a millisecond.
                 self._sim_ms = min(self._sim_ms, due_ms + TICK_MS + MAX_LAG_S * self._speed * 1000)
         self._real_s = now_s
 
     def _run(self) -> None:
-        """Run all due tasks, for at most one step of simulated time. Any of them may stop the clock."""
+        """Run the due tasks of at most one step of simulated time. Any task may stop the clock."""
         self._move_clock()
         if self._machine is None or self._is_clock_stopped or self._waits_for_log:
             return

@@ -90,7 +90,7 @@ class Tally(msgspec.Struct, kw_only=True):
 
 
 COUNTERS = tuple(name for name in Tally.__struct_fields__ if name not in ("player_id", "name", "team", "weapon_kills"))
-"""All counters that are summed."""
+"""Names of all counters that are summed."""
 
 _COUNTS = attrgetter(*COUNTERS)
 """Reads all counters of a tally in one call instead of forty. It is called for every player after every round."""

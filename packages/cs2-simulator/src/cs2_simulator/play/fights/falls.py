@@ -28,8 +28,8 @@ _SHARED = 0.5
 """Probability that a team mate of the killer hurts the victim first (an assist). A real log has 45 assists per 100
 kills."""
 _FLASHED = 0.12
-"""Probability, in other fights, that a team mate with a flashbang blinds the victim first. A real log has 2 flash
-assists in 15 rounds."""
+"""Probability, if no team mate hurts the victim first, that a team mate with a flashbang blinds them. A real log has 2
+flash assists in 15 rounds."""
 _SHARED_PAUSE_MS = (50, 1000)
 _SHORT_PAUSE = 0.4
 _PICK_UP = 0.4

@@ -57,7 +57,7 @@ def _steer_to_level(arena: Arena, favourite: Side, team1_side: Side, score: tupl
 
 
 def _steer_to_overtime(arena: Arena, favourite: Side, team1_side: Side, score: tuple[int, int]) -> Side:
-    """Steer to a level score after regulation; the first overtime is not forced, the second must have a winner."""
+    """Choose winners so that regulation ends level. The first overtime is not forced; the second must have a winner."""
     regulation = arena.variables.whole("mp_maxrounds") // 2 * 2
     length = arena.variables.whole("mp_overtime_maxrounds")
     extra = sum(score) - regulation

@@ -1,6 +1,6 @@
 """Choose the awards of the end screen: each human player gets the award in which they rank best in their team.
 
-How the game chooses and weighs its awards is not known, and no reader needs them.
+It is not known how the game chooses and weighs its awards. Readers of the log do not need them.
 """
 
 from __future__ import annotations

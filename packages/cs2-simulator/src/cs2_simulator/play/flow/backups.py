@@ -103,7 +103,7 @@ def _log_death(arena: Arena, player: Player) -> None:
 
 
 def _side_in_backup(standing: Standing, backup: Backup, player: Player) -> Side:
-    """Return the side that a player, or their team if the player is not in the backup, had in the backup."""
+    """Return the side of a player in the backup. If it does not contain the player, return the side of their team."""
     player_backup = backup.players.get(player.person.player_id)
     if player_backup is not None:
         return Side(player_backup.team)

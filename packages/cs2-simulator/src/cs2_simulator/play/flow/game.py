@@ -244,9 +244,9 @@ class Game(Watcher):
         return self.rounds.backups.last
 
     def restore(self, file: str) -> bool:
-        """Restore a backup of this map, even in warmup or after the end.
+        """Restore a backup of this map, even in warmup or after the end of the map.
 
-        False if there is no such backup or a map is loading.
+        Return False if there is no such backup, or if a map is loading.
         """
         arena, rounds = self._arena, self.rounds
         backup = rounds.backups.find(file)

@@ -21,7 +21,7 @@ SLOW_LOAD_MS = 90_000
 
 WRONG_MAP = "de_dust2"
 OTHER_WRONG_MAP = "de_mirage"
-"""Map that the scenario with the wrong map loads if `WRONG_MAP` was requested."""
+"""Map that the scenario `wrong_map` loads if the map `WRONG_MAP` was requested."""
 
 WORKSHOP_NAMES = MappingProxyType({"125444404": "cs_office", "3070284539": "de_train", "3121217565": "de_thera"})
 """Names of some workshop maps by id, for the log lines of a map load."""

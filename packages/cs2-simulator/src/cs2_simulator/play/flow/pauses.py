@@ -1,6 +1,6 @@
 """Track pauses and timeouts. A freeze time does not end while a pause or timeout is active.
 
-Each pause is identified by its cause, as named in the log. It is logged immediately, in any phase. The clock of a
+Each pause is identified by its cause, as named in the log. A pause is logged immediately, in any phase. The clock of a
 timeout runs in freeze time only.
 """
 

@@ -73,7 +73,7 @@ class Bots(Watcher):
         self._kick_surplus()
 
     def player_joined(self, player: Player) -> None:
-        """After the first player, fill the server with bots. After other players, remove a bot."""
+        """After the first player, fill the server with bots. After further players, adjust the number of bots."""
         if not player.person.is_bot:
             self._plan_update()
 

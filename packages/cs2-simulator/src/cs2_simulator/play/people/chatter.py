@@ -41,7 +41,7 @@ REMARKS_PER_ROUND = (0, 0, 1, 1, 1, 2)
 """Possible numbers of remarks after a round. On average there are five remarks in six rounds."""
 
 TEAM_SHARE = 0.35
-"""Share of remarks that are written to the own team only."""
+"""Share of remarks that are written to the player's own team only."""
 
 DEATHMATCH_REMARK_MS = (15_000, 40_000)
 

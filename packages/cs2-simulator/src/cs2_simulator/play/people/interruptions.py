@@ -24,7 +24,7 @@ PAUSED_BY, UNPAUSED_BY = "mp_pause_match", "mp_unpause_match"
 
 TIMEOUT_VOTE = "StartTimeOut "
 FIRST_AREA = 1200
-"""Number of the first of the map areas in which voters are. In a real log it was 1211."""
+"""Area number of a voter, before the user id is added to it. In a real log the area was 1211."""
 
 VOTE_MS = 1_000
 """Milliseconds between two votes, and from the last vote to the timeout. In a real log with one voter it was up to two
