@@ -41,7 +41,7 @@ def list_faults(listed: Mapping[str, str], root: Path) -> list[str]:
 
 
 def failed_tests(cache: Path) -> list[str]:
-    """Return the failed tests from the cache folder of a pytest run. Return none if the run itself failed.
+    """Return the failed tests from the cache folder of a pytest run, or an empty list if the run itself failed.
 
     The file `exit` in the folder has the exit code of the run. It is 1 if tests failed, and another code for other
     failures.

@@ -28,7 +28,7 @@ TICK_S: Final = 0.25
 """Interval in seconds at which the thread checks the loop."""
 
 MAX_STEP_S: Final = 2 * TICK_S
-"""Maximum time in seconds to count between two checks. If more has passed, the thread did not run either."""
+"""Maximum time in seconds to count between two checks. If more has passed, the watching thread itself did not run."""
 
 STALL_S: Final = 1.0
 """Time in seconds without an answer after which the loop counts as stalled. The longest legitimate work takes a tenth
@@ -87,7 +87,11 @@ class StallClock:
 def watched_loop(
     *, exit_s: float, on_stall: Callable[[float], None], on_lag: Callable[[float], None] = lambda _: None
 ) -> Iterator[None]:
-    """Watch the running loop. When it continues after a stall, it calls `on_stall` with the duration in seconds."""
+    """Watch the running loop. When it continues after a stall, call `on_stall` with the duration in seconds.
+
+    For each ping, also call `on_lag` with the seconds that the ping waited in the loop's queue. Both are called in the
+    loop.
+    """
     watch = _LoopWatch(asyncio.get_running_loop(), exit_s=exit_s, on_stall=on_stall, on_lag=on_lag)
     watch.start()
     try:

@@ -71,7 +71,7 @@ class CancelMatch(msgspec.Struct, frozen=True, tag=True):
 
 
 class SendAction(msgspec.Struct, frozen=True, tag=True):
-    """Send the commands of an action to the server, unless the action is done or has failed by then."""
+    """Send the commands of an action to the server, unless the action has ended in the meantime."""
 
     action_id: str
 

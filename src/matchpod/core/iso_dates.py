@@ -14,8 +14,7 @@ from typing import Final
 import msgspec
 
 LAST_MS: Final = 253_402_300_799_999
-"""The latest time that is formatted: the end of 9999. `datetime` supports no later time, but a log may contain a later
-time."""
+"""Latest time that can be formatted, in ms: the end of 9999. Logs may contain later times than `datetime` supports."""
 
 _DAY_MS: Final = 86_400_000
 _HOUR_MS: Final = 3_600_000

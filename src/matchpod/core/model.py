@@ -70,7 +70,7 @@ class DmSubMode(StrEnum):
 
 
 class OnNoShow(StrEnum):
-    """The action if listed players are missing when the time to join ends."""
+    """What happens if listed players are missing when the time to join ends."""
 
     CANCEL = "cancel"
     """The match is canceled."""

@@ -15,8 +15,7 @@ TRACEPARENT: Final = "traceparent"
 """The name of the header, and of the field in the stored settings of a match."""
 
 MAX_CHARS: Final = 256
-"""Maximum length of a `traceparent` header that is read. Version 00 has 55 characters; later versions may append
-fields."""
+"""Maximum length of a `traceparent` header that is read. Version 00 has 55 characters; later versions may have more."""
 
 _SAMPLED: Final = 0x01
 _FORM: Final = re.compile(r"(?!ff)([0-9a-f]{2})-([0-9a-f]{32})-([0-9a-f]{16})-([0-9a-f]{2})(-[ -~]*)?")

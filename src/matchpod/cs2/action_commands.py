@@ -37,8 +37,7 @@ class CommandAnswer(msgspec.Struct, frozen=True):
 
 _ALREADY_LISTED: Final = "failed to add player"
 
-# Per rejection: the sentence in the answer, the verdict (LATER if a retry may succeed), and the reason as shown to
-# people.
+# For each rejection: its sentence in the answer, the verdict (LATER if a retry may succeed), the reason for people.
 _REFUSALS: Final = (
     ("during halftime", ServerVerdict.LATER, "The plugin rejects this while the teams change sides."),
     ("tactical timeout is active", ServerVerdict.LATER, "The plugin rejects this during a tactical timeout."),

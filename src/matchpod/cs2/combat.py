@@ -24,7 +24,7 @@ MAX_WEAPON_CHARS = 64
 """Maximum length of stored weapon names; longer names are cut. The longest name in the game has 20 characters."""
 
 MAX_DEFUSING = 64
-"""Maximum number of defusing players: all slots of a server. A log with more is forged, and the first player is
+"""Maximum number of players who are defusing: all slots of a server. With more, the log is forged; the first is
 dropped."""
 
 _LAUNCHED = {
@@ -109,7 +109,7 @@ class Combat(msgspec.Struct):
         return events.Assist(at_ms, line.player.player_id, line.victim.player_id, line.is_flash, is_enemy)
 
     def blinded(self, at_ms: int, line: lines.BlindedBy) -> GameEvent:
-        """Return the blinding of a player by a flashbang."""
+        """Return the event of a player blinded by a flashbang."""
         is_enemy = self._are_enemies(line.player, line.thrower)
         return events.Blinded(at_ms, line.player.player_id, line.thrower.player_id, float(line.seconds), is_enemy)
 

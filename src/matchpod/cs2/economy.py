@@ -34,8 +34,7 @@ class EconomyReader(msgspec.Struct):
     """The money and equipment of players since the start of freeze time."""
 
     is_known: bool = False
-    """True while values can be counted: from the first freeze time on, except between lost lines and the next freeze
-    time."""
+    """False before the first freeze time, and from a loss of lines until the next freeze time."""
     is_play: bool = False
     """True from the end of freeze time until the round is decided."""
     is_changed: bool = False

@@ -42,8 +42,7 @@ class Interpreter(msgspec.Struct):
     users: dict[PlayerId, int] = {}
     """The user id of each player who entered. A rejoining player gets a new id; the old connection may end later."""
     absent: dict[PlayerId, None] = {}
-    """Players and bots who have disconnected. Later lines about them may still be printed, and do not prove their
-    presence."""
+    """Players and bots who have disconnected. Later lines about them do not prove that they are back."""
 
     @staticmethod
     def of(settings: GameSettings) -> Interpreter:

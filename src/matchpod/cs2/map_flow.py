@@ -193,7 +193,7 @@ class MapFlow(msgspec.Struct):
         self.side_names[line.side] = line.name
 
     def on_round_end(self, at_ms: int, line: world_lines.RoundEndNotice, out: list[GameEvent]) -> None:
-        """Handle the end of a round, which decides the round and changes the score."""
+        """Handle the notice that decides a round, and its new score."""
         if self.is_restoring or self.is_warmup or self.phase in (MapPhase.OVER, MapPhase.WARMUP):
             return
         won_ct, won_t = line.side is Side.CT, line.side is Side.T
@@ -316,8 +316,7 @@ class MapFlow(msgspec.Struct):
             self.scores = [_NO_SCORE]
             self.sides.decide_start_side(self.side_names)
         if report.by_side is not None and report.by_team in (report.by_side, report.by_side[::-1]):
-            # The plugin identifies teams by name, so its report may swap the numbers of the log's score, but not change
-            # them.
+            # The plugin identifies teams by name: its report may swap the log's score, but not change its numbers.
             self.sides.follow_score(report.by_side, report.by_team)
         by_team = report.by_team if report.by_side is None else self._by_team(*report.by_side)
         score = by_team or report.score_of_winner(self.scores[-1])

@@ -137,7 +137,7 @@ def match_commands(settings: GameSettings, *, map_number: int = 1) -> tuple[str,
 
 
 def team_name_commands(settings: GameSettings, *, map_number: int) -> tuple[str, ...]:
-    """Return the commands that set the team names on a map. The names show the players of an open match their sides.
+    """Return the commands that set the team names on a map, so that players without a roster see their sides.
 
     The first name belongs to the team that begins as CT. There are no commands with the plugin, which sets the names.
     """
@@ -175,7 +175,7 @@ def start_commands(settings: GameSettings) -> tuple[str, ...]:
 
 def reset_commands() -> tuple[str, ...]:
     """Return the commands that reset a server for another match, after all players were kicked."""
-    # Remove log listeners late, because the log before that still belongs to the match.
+    # Log listeners are removed late, because all log lines before that belong to the match.
     return (command("sv_password", quoted("")), REMOVE_LOG_LISTENERS, command("bot_kick"))
 
 
@@ -213,8 +213,7 @@ def matchzy_match(
         "maplist": maps,
         "map_sides": [(settings.sides_on(number) or StartSides.TEAM1_CT).value for number in range(1, len(maps) + 1)],
         "skip_veto": True,
-        # The plugin does not know of given maps, so it would end the series at the wrong score. We end such a series
-        # ourselves.
+        # The plugin does not know of given maps and would end the series at a wrong score, so the service ends it.
         "clinch_series": settings.maps_won == MapsWon(),
         "wingman": settings.match_type is MatchType.WINGMAN,
         "players_per_team": players_per_team,
@@ -244,8 +243,8 @@ def _plugin_players(players: tuple[PlayerId, ...]) -> dict[str, str]:
 
 
 def _plugin_cvars(settings: GameSettings, log_address: tuple[str, str, str]) -> dict[str, str]:
-    # The plugin executes these settings as `name "value"` at load and again when play starts, so they must not hold
-    # warmup. They include the URL for the plugin's events, because loading a match resets a URL that was set earlier.
+    # The plugin executes these settings at load and again when play starts, so they must not hold warmup.
+    # They include the URL for the plugin's events, because loading a match resets an earlier URL.
     url, header_name, header_value = log_address
     own = _service_cvars(settings)
     cvars = {
@@ -323,8 +322,8 @@ def _deathmatch_cvars(settings: GameSettings) -> dict[str, str]:
     minutes = settings.deathmatch_minutes
     if minutes is not None:
         cvars["mp_timelimit"] = f"{minutes:.6g}"
-        # The only round must not end before the time limit. `mp_roundtime` applies to all maps if the other two
-        # variables are 0.
+        # The only round must not end before the time limit.
+        # `mp_roundtime` applies to all maps if the other two variables are 0.
         cvars["mp_roundtime"] = str(min(MAX_ROUND_MINUTES, math.ceil(minutes)))
         cvars["mp_roundtime_defuse"] = cvars["mp_roundtime_hostage"] = "0"
         cvars["mp_ignore_round_win_conditions"] = "1" if minutes > MAX_ROUND_MINUTES else "0"

@@ -46,8 +46,7 @@ BREAK_S = 25
 """Approximate time in seconds that the teams need to change sides, including the end of the previous round."""
 
 MAX_WAITING_REPORTS = 100
-"""Maximum number of reports that wait for held log posts. Posts are held for at most 1.5 s. Further reports do not
-wait."""
+"""Maximum number of reports that wait for held log posts, for at most 1.5 s. Further reports do not wait."""
 
 LAST_MINUTE_MS = 60_000
 """Time in ms before the time limit of a map from which on the map may end."""
@@ -75,7 +74,7 @@ class MatchReader(msgspec.Struct, kw_only=True):
     match: Match
     interpreter: Interpreter
     timeline: Timeline
-    """There is no default, because a stored state without a timeline must be rebuilt: its numbering would restart."""
+    """The timeline has no default: a stored state without it must be rebuilt, because its numbering would restart."""
     cursor: LogCursor = msgspec.field(default_factory=LogCursor)
     held: HeldPosts = msgspec.field(default_factory=HeldPosts)
     waiting_reports: list[WaitingReport] = []
@@ -220,8 +219,7 @@ class MatchReader(msgspec.Struct, kw_only=True):
         self.timeline.add_map_ends(self.match)
 
     def lose_entry(self, body: bytes, received_ms: int) -> ReadResult:
-        """Skip an input that cannot be applied, as if it were a gap in the log. Held posts and reports are discarded
-        too.
+        """Skip an input that cannot be applied, like a gap in the log. Held posts and reports are discarded too.
 
         Held posts are discarded because the error may come from a held post that was read together with this input.
         """

@@ -28,8 +28,7 @@ class PluginFacts(msgspec.Struct):
     def read(
         self, report: Report, at_ms: int, flow: MapFlow, *, map_number: int, maps_won: int | None = 0
     ) -> list[GameEvent]:
-        """Return the events of a report, or none if it was applied before. `maps_won` counts the maps won before this
-        one.
+        """Return the events of a report; none if it was applied before. `maps_won` counts the maps won before.
 
         `maps_won` is None if the match was created with maps already won: the plugin does not know about them, so the
         series winner that it reports may not have won the last map.

@@ -20,8 +20,7 @@ from cs2_protocol.server_facts import Plugin, SteamLogin
 from matchpod.core.servers.check_report import MAX_TEXT, UPDATE, CheckFinding, CheckItem, CheckVerdict
 
 OLDEST_BUILD: Final = 10603
-"""Number of the newest game build whose logs this version was tested with. An older server has missed updates for
-months."""
+"""The newest game build whose logs this version was tested with. An older server has missed updates for months."""
 
 TESTED_PLUGIN: Final = (0, 8, 15)
 """The version of MatchZy that Matchpod was developed against."""

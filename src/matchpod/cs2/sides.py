@@ -65,9 +65,7 @@ class SideTracker(msgspec.Struct):
 
     @property
     def is_certain(self) -> bool:
-        """True if the sides of all players are certain. After lost lines they are uncertain in a match without a
-        roster.
-        """
+        """True if the sides of all players are certain. In matches without a roster, lost lines make them uncertain."""
         return not self.is_doubtful or (bool(self.listed) and self.seen.keys() >= self.player_sides.keys())
 
     def mark_doubtful(self) -> None:
@@ -139,7 +137,7 @@ class SideTracker(msgspec.Struct):
         return False
 
     def follow_score(self, by_side: tuple[int, int], by_team: tuple[int, int]) -> bool:
-        """Set team1's side if the score leaves only one: no team's score decreases. True if the teams changed sides."""
+        """Set team1's side if only one side fits the score, as no score decreases. True if the teams changed sides."""
         as_ct, as_t = (all(map(int.__le__, by_team, score)) for score in (by_side, by_side[::-1]))
         return as_ct != as_t and self._set_team1_side(Side.CT if as_ct else Side.T)
 

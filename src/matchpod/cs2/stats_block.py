@@ -31,7 +31,7 @@ class StatsBlock(msgspec.Struct):
     money: dict[PlayerId, int] = {}
 
     def read_mark(self, line: StatsMark) -> bool:
-        """Open or close the block. Return True if it is complete and can be used."""
+        """Handle a line that opens or closes the block. Return True if the block is complete and can be used."""
         if line.mark == STATS_BEGIN:
             self.is_open, self.round_number, self.rows, self.money = True, 0, [], {}
         elif line.mark == STATS_END and self.is_open:

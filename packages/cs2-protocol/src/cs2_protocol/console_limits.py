@@ -1,7 +1,7 @@
 """Limit the size of the answer to each console command, to several times the size of real answers.
 
-A compromised server may answer anything. The part of an answer that exceeds the limit is never stored, and an answer
-within the limit is cheap to parse.
+A compromised server may answer anything. An answer is rejected as soon as it exceeds its limit, and an answer within
+the limit is cheap to parse.
 """
 
 from __future__ import annotations

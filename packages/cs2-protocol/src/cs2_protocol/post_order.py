@@ -18,8 +18,8 @@ HOLD_MS: Final = 1_500
 post is held, the live view lags behind."""
 
 MAX_HELD_BYTES: Final = 256 * 1024
-"""Maximum number of bytes held. A server sends less in a minute. Held posts are stored in snapshots, and all of them
-are read in one step."""
+"""Maximum number of bytes held. It is about what a server sends in a minute. Held posts are stored in snapshots, and
+all of them are read in one step."""
 
 MAX_HELD_POSTS: Final = 128
 """Maximum number of held posts. All of them are examined for each incoming post."""

@@ -1,8 +1,9 @@
 """Define the variables that each game mode sets at a map load, from the game's `gamemode_*.cfg` files.
 
 A real file sets every variable of a mode, so that no value of the previous mode remains. For the same reason, all
-configs here set the same variables. The values are those of the files shipped with CS2, for example 24 rounds in
-competitive (30 in CS:GO), 16 in wingman and 8 in retakes. A real server logged the competitive values at a map load.
+configs here set the same variables. The values are from the files shipped with the game. Rounds and economy are those
+of CS2: 24 rounds in competitive (30 in CS:GO), 16 in wingman, 8 in retakes. A real server logged the competitive values
+at a map load.
 """
 
 from __future__ import annotations

@@ -72,7 +72,7 @@ class ActionState(StrEnum):
 
 
 class ActionRequest(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True, rename="camel"):
-    """A requested action. Only the fields of its type are set. `by` is the person on the caller's platform."""
+    """A requested action, with only the fields of its type set. `by` is the requester on the caller's platform."""
 
     id: str
     type: ActionType
@@ -111,7 +111,7 @@ class ActionRequest(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=Tru
 
 
 class ActionRecord(msgspec.Struct, kw_only=True):
-    """An action of a match with its state. All times are on the service's clock, like the timeouts of the match."""
+    """An action of a match and its state. Its times are on the clock of the timeouts (`MatchReader.match_ms`)."""
 
     action: ActionRequest
     requested_ms: int

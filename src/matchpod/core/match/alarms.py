@@ -50,8 +50,7 @@ class MatchAlarms(MatchState, kw_only=True):
         return self.phase in (MatchPhase.WARMUP, MatchPhase.BETWEEN_MAPS) and not self._are_all_maps_over()
 
     def _awaits_start(self) -> bool:
-        """True if automatic start is off, all players have entered, and the next map waits for the players or an action
-        to start play.
+        """True if automatic start is off, all players have entered, and the next map waits to be started.
 
         Without a roster, one connected player is enough.
         """
@@ -116,7 +115,7 @@ class MatchAlarms(MatchState, kw_only=True):
         return self.presence.loading_since_ms()
 
     def join_deadline_ms(self) -> int | None:
-        """Return when the time to join ends; None if it is not running. After lost log lines it may fire later."""
+        """Return when the time to join ends; None if it is not running. Lost log lines may postpone the alarm."""
         first_ms = self._first_joining_since_ms()
         return self._return_ms() if first_ms is None else self._join_end_ms(first_ms)
 

@@ -18,7 +18,7 @@ KILLS_PER_MINUTE: Final = 5
 two."""
 
 SLOTS: Final = 64
-"""Maximum number of players on a server. It is assumed as the number of players in a match without a roster."""
+"""Maximum number of players on a server. A match without a roster is assumed to have as many players."""
 
 MIN_ITEMS: Final = 100_000
 """Minimum value of the limit for timeline items per map. Chat messages and joining players are items too."""

@@ -35,7 +35,7 @@ class Stretch(msgspec.Struct, frozen=True, array_like=True, gc=False):
     lasts_ms: int = 0
 
     def ours(self, at_ms: int) -> int:
-        """Convert a game time to our time. Earlier times become the stretch's beginning; later times extrapolate."""
+        """Convert a game time to our time, extrapolating after the stretch. Earlier times yield its beginning."""
         return self.our_ms + max(0, at_ms - self.from_ms) * self.lasts_ms // self.per_ms
 
 
@@ -47,7 +47,7 @@ class GameTimes(msgspec.Struct):
     """The game time of the newest post. Later game times are converted as if they were this one."""
 
     def add_post(self, sent_ms: int, received_ms: int) -> None:
-        """Record the game time at which a post was sent, and when it was received. Earlier times convert as before."""
+        """Record when a post was sent, in game time, and when it was received. Earlier times convert as before."""
         if not self.stretches:
             self.stretches.append(Stretch(sent_ms, received_ms))
         elif sent_ms > self.until_ms:

@@ -5,38 +5,36 @@
 
 # RULES
 # - Every phase change is looked up in TRANSITIONS by phase and trigger; an unknown pair changes nothing.
-# - With a roster, play is started once all listed players have entered. In modes with a series, each must also have
-#   joined a side, or the time to choose one must be over. Without a roster the game starts play. A map that goes live
-#   always counts.
-# - If the caller turned automatic start off, each map starts when its players are ready, or when a person orders the
-#   start. If neither happens within twice the time to join, counted from when all players are there, the match is
-#   canceled.
-# - Players who are disconnected by a map change or a server restart have not left. A map that loads during play does
-#   not end the current map, because the report of the current map's end may still arrive.
-# - If a listed player leaves while no map is live, the time to join starts again, at that moment or when the next map
-#   loads. It stops when all have entered; connecting is not enough. If a client is still loading when the time ends,
-#   the match waits for it, at most for the load time. After lost lines it is unknown who is there, so the alarm waits
-#   for the console's list of players.
-# - If the caller chose a forfeit for no-shows, a team that is complete when the time to join ends wins if the other
-#   team is incomplete. If the server was silent or replaced during that time, or lines were lost, the match is canceled
-#   instead.
+# - With a roster, play is started once all listed players have entered the map. Without one, the game starts play.
+#   In modes with a series, all players must also have joined a side, or the time to choose one must be over.
+#   A map that goes live always counts, even if its start was not requested.
+# - If the caller turned automatic start off, each map starts when its players are ready or a person orders the start.
+#   If the map is not started within twice the time to join after all players have entered, the match is canceled.
+# - Players who are disconnected by a map change or a server restart do not count as having left.
+# - A map that loads during play does not end the current map: the report of the current map's end may still arrive.
+# - If a listed player leaves while no map is live, the time to join starts again, at once or when the next map loads.
+#   The time to join stops when all listed players have entered; a connection is not enough.
+#   If a client is still loading when the time to join ends, the match waits for it, at most for the load time.
+#   After lost lines it is unknown who is connected, so the alarm waits for the console's list of players.
+# - If the caller chose a forfeit for no-shows, a team wins if it is the only complete team when the time to join ends.
+#   If the server was silent or replaced during that time, or lines were lost, the match is canceled instead.
 # - Timeouts are alarms. The earliest due alarm fires first, so a late tick has the same effect as a punctual one.
-# - While a demo is recorded, all timeouts between the end of a map and the next map are extended by the GOTV delay and
-#   30 s. During this time no map change is requested again, because it would cut the recording short.
-# - The lines about the end of a map can be lost. The map is over once the server is on a later map of the series, or
-#   the plugin reports the end of the series. It keeps its last known score, and has a winner only if the plugin's
-#   reports determine one. Its series ends when the plugin's reports account for all maps, when the known winners decide
-#   the series, or when all maps are over.
-# - An action that changes the roster, extends the time to join or ends the match takes effect when it is requested, if
-#   it is possible at that time. Most actions are done when the server's log or its plugin confirms them, and fail if no
-#   confirmation arrives in time.
+# - While a demo is recorded, timeouts between the end of a map and the next map are longer by the GOTV delay and 30 s.
+#   During this time no map change is requested again, because it would cut the recording short.
+# - If log lines about the end of a map were lost, the map is over once the server is on a later map of the series,
+#   or once the plugin reports the end of the series.
+#   Such a map keeps its last known score, and has a winner only if the plugin's reports determine the winner.
+#   A series with such a map ends when all maps are over, or when reports or known winners decide the series.
+# - An action that changes the roster, extends the time to join or ends the match has this effect when it is requested.
+#   Most actions are done once the server's log or its plugin confirms them, and fail without confirmation in time.
 #   See `match_actions`.
-# - A person may order the start: play begins without the listed players who are not connected. The match waits for such
-#   a player again only after they have connected. An ordered start is not revoked when players leave.
-# - A team may forfeit: the match ends with the score so far, and a live map ends without a winner. A forfeit has no
-#   effect once play has decided the match, even if the report of the end is still missing.
+# - A person may order the start: play begins without the listed players who are not connected.
+#   The match waits for such a player again only after they have connected.
+#   An ordered start is not revoked when players leave.
+# - A team may forfeit: the match ends with the score so far, and a live map ends without a winner.
+#   A forfeit has no effect once play has decided the match, even if the report of the end is still missing.
 # - A match whose server logs ten times as many kills as its settings allow is canceled.
-# - A match ends once. After that it returns no effects, and applies only late plugin reports: the last MVP, and shots.
+# - A match ends once. After its end it returns no effects, and applies only late plugin reports of MVPs and shots.
 
 from __future__ import annotations
 

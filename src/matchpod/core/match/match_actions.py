@@ -279,8 +279,7 @@ class MatchActions(MatchAlarms, kw_only=True):
 
 
 def _is_said(action: ActionRequest, event: GameEvent) -> bool:
-    """True if an event shows that the text of this action was sent to the chat. The game may cut off the end of the
-    text.
+    """True if an event shows that this action's text was sent to the chat. The game may cut off its end.
 
     Some servers log only the command, and the log hides its text. The command is then recognized by its size.
     """

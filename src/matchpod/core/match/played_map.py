@@ -205,7 +205,7 @@ class PlayedMap(msgspec.Struct, kw_only=True):
         return MapEnded(at_ms, self.played_name or self.name, self.team1_score, self.team2_score, is_complete=False)
 
     def time_limit_end(self, minutes: float) -> MapEnded:
-        """Return the missing end event of a map with a time limit, at the limit or at an earlier last event."""
+        """Return the missing end event of a timed map, dated to the time limit or to an earlier last event."""
         started_ms = self.started_at_ms or 0
         at_ms = min(self.last_event_at_ms or started_ms, started_ms + round(minutes * 60_000))
         return MapEnded(at_ms, self.name, self.team1_score, self.team2_score)

@@ -36,8 +36,7 @@ NOT_LISTED = "You are not on the player list of this match"
 
 
 class PlayerConnection(msgspec.Struct):
-    """A client on the server. `entered_ms` is when it entered the map, `side` the side it joined; each is None before
-    that.
+    """A client on the server. `entered_ms` is when it entered the map, `side` the side that it joined, or None.
 
     `loading_ms` is when it began to load the map; None once it has entered, and while it stays on a map that is over.
     """
@@ -163,10 +162,9 @@ class Presence(msgspec.Struct, kw_only=True):
         return player_id in self.connected and (loading_ms is None or loading_ms > began_after_ms)
 
     def loaded_by_ms(self, end_ms: int, load_ms: int) -> int:
-        """Return the deadline `end_ms`, extended for awaited players who are still loading; not extended if others are
-        absent.
+        """Return `end_ms`, extended for awaited players who are still loading. Absent players prevent the extension.
 
-        It is not extended either if a player connected after `end_ms`, or had been loading for `load_ms` by that time.
+        So do players who connected after `end_ms`, or had been loading for `load_ms` by that time.
         """
         began = [at_ms for player in self.awaited if (at_ms := self._loading_ms(player)) is not None]
         is_waiting = not self.absent() and all(at_ms <= end_ms < at_ms + load_ms for at_ms in began)
@@ -246,8 +244,7 @@ class Presence(msgspec.Struct, kw_only=True):
         return []
 
     def _kick_unlisted(self, event: PlayerConnected | PlayerEntered | PlayerJoinedSide) -> Kick:
-        # A kick may fail while the client is loading, so each later line about it repeats the kick. Lines about sides
-        # have no user id.
+        # A kick may fail while the client is loading, so each later line about the client repeats it.
         if isinstance(event, PlayerJoinedSide):
             user_id = self.turned_away.get(event.player_id, UNKNOWN_USER_ID)
         else:
@@ -272,8 +269,7 @@ class Presence(msgspec.Struct, kw_only=True):
             self.teams[event.player_id] = event.team
         connection.name = event.name
         connection.side = event.side
-        # After the end of a map the game still moves players between sides, which does not prove that they entered the
-        # next map.
+        # After a map ends, the game still moves players between sides. This is no proof that they entered the next map.
         if connection.entered_ms is None and event.side is not None and not self.is_map_over:
             connection.entered_ms, connection.loading_ms = now_ms, None
 

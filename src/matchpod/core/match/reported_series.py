@@ -99,7 +99,7 @@ class ReportedSeries(msgspec.Struct, kw_only=True, omit_defaults=True):
             maps.append(PlayedMap.upcoming(settings, maps[-1].number + 1))
 
     def assign_number(self, number: int, settings: GameSettings, maps: list[PlayedMap]) -> None:
-        """Apply the reported number of the last map. After lost lines it may be a later map, and not a restart."""
+        """Apply the reported number of the last map, which after lost lines may be a later map than assumed."""
         if self.cut is not None and maps[-1].number < number <= self.rules.map_count:
             last, maps[-1], self.cut = maps[-1], self.cut, None
             self.end_maps_before(number, settings, maps)
@@ -119,7 +119,7 @@ class ReportedSeries(msgspec.Struct, kw_only=True, omit_defaults=True):
         return not unknown_maps(maps) or self.score is not None or self.is_decided(maps)
 
     def unassigned_wins(self, maps: Sequence[PlayedMap]) -> tuple[int, int] | None:
-        """Return each team's wins in the final score beyond the known ones; None if it is missing or contradictory."""
+        """Return each team's wins in the final score beyond the known wins; None if no score fits the known wins."""
         return None if self.score is None else self.rules.unassigned_wins(self.score, winners_of(maps))
 
     def accounts_for(self, maps: Sequence[PlayedMap]) -> bool:

@@ -5,13 +5,13 @@ map. Counts are used only if they cannot belong to another map; otherwise the sh
 """
 
 # RULES
-# - The counts of earlier maps, and of all rounds of a finished map except its last round, no longer change. A report
-#   that contradicts these counts belongs to another map.
-# - A map that is not live yet has no shots. A report that names it belongs to the current map if it repeats counts of
-#   the current map and ends with the current map's last round.
-# - If a report names the live map but has a round that the live map has not reached, it may belong to the previous map.
-#   While the previous map's last round has no count, the report is used only if it continues that map in the same way.
-#   Once that round has a count, the report belongs to the live map, as reports may overtake the log.
+# - The counts of an earlier map, and of a finished map except for its last round, no longer change.
+#   A report that contradicts these counts belongs to another map.
+# - A map that is not live yet has no shots. A report that names such a map may belong to the current map.
+#   It does if it repeats counts of the current map and ends with the current map's last round.
+# - A report that names the live map, but has a round that it has not reached, may belong to the previous map.
+#   It does if the last round of the previous map has no count yet, and the report repeats counts of that map.
+#   If the last round of the previous map has a count, the report is ahead of the log and belongs to the live map.
 
 from __future__ import annotations
 

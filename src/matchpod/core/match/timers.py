@@ -7,8 +7,8 @@ import msgspec
 from matchpod.core.model import GameSettings
 
 DEMO_S = 30.0
-"""Time that a server needs after a map to stop its recording, in addition to the GOTV delay. The plugin waits 14.5 s,
-and changes the map after 24 s."""
+"""Time in seconds after a map, in addition to the GOTV delay, that a server needs to complete its recording. The plugin
+waits 14.5 s before it stops the recording, and 24 s before it changes the map."""
 
 UPLOAD_BEGINS_S = 60.0
 """Time in seconds after a map, in addition to the GOTV delay, within which the upload of its demo must begin. The
@@ -28,10 +28,9 @@ class Timers(msgspec.Struct, frozen=True, kw_only=True):
     """Grace period for players to reconnect after all of them left a live map. A brief network outage must not end the
     match."""
     idle_s: float = 600.0
-    """Time to return after all players left before play began. If none of them returns in time, the match is
-    canceled."""
-    max_duration_s: float = 6 * 3600.0
     """Time to return after all players left before play began. If none of them returns, the match is canceled."""
+    max_duration_s: float = 6 * 3600.0
+    """Maximum length of a match: longer than any bo5. A match that still runs after this time was abandoned."""
     team_choice_s: float = 20.0
     """Time for the players to get a side; after it, play starts anyway. Plugin or players usually choose within
     seconds."""

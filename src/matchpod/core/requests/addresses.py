@@ -15,8 +15,7 @@ from urllib.parse import urlsplit
 _GLOBAL_UNICAST: Final = IPv6Network("2000::/3")
 """The only part of IPv6 that is allocated to the internet. Most special addresses are outside this network."""
 
-# As of November 2026. These networks contain a few globally reachable addresses, but callback receivers do not use
-# them.
+# As of November 2026. A few addresses in these networks are public, but callback receivers do not use them.
 _IPV6_SPECIAL: Final = (
     IPv6Network("2001::/23"),  # protocol assignments
     IPv6Network("3fff::/20"),  # documentation

@@ -36,7 +36,7 @@ def schema_ref(name: str) -> Schema:
 
 
 def text(check: TextCheck | None = None, *, longest: int | None = None, **schema: object) -> FieldRule[str]:
-    """A string that passes a check. `longest` limits its length in the schema to 1 to this many characters."""
+    """Return the rule for a string that passes a check. `longest` is the maximum length in its schema."""
 
     def read(value: object, path: FieldPath, faults: Faults) -> str | None:
         if not isinstance(value, str):
@@ -53,7 +53,7 @@ def text(check: TextCheck | None = None, *, longest: int | None = None, **schema
 
 
 def texts(item: FieldRule[str], **schema: object) -> FieldRule[Texts]:
-    """An array of strings. Valid strings are read even if others are invalid."""
+    """Return the rule for an array of strings. Valid strings are read even if others are invalid."""
 
     def read(value: object, path: FieldPath, faults: Faults) -> Texts | None:
         if not isinstance(value, list | tuple):
@@ -69,7 +69,7 @@ def texts(item: FieldRule[str], **schema: object) -> FieldRule[Texts]:
 def texts_by_name(
     check_name: TextCheck, item: FieldRule[str], *, names: str, maximum: int
 ) -> FieldRule[dict[str, str]]:
-    """An object with string values. Its names must pass a check, and match the pattern `names` in the schema."""
+    """Return the rule for an object with string values. Its names must pass a check and match the pattern `names`."""
 
     def read(value: object, path: FieldPath, faults: Faults) -> dict[str, str] | None:
         if not isinstance(value, dict):
@@ -97,7 +97,7 @@ def texts_by_name(
 
 
 def choice(values: type[E]) -> FieldRule[E]:
-    """A member of an enum."""
+    """Return the rule for a member of an enum."""
     members = {member.value: member for member in values}
 
     def read(value: object, path: FieldPath, faults: Faults) -> E | None:
@@ -114,7 +114,7 @@ def not_a_choice(values: type[StrEnum]) -> Fault:
 
 
 def boolean() -> FieldRule[bool]:
-    """True or false."""
+    """Return the rule for a boolean."""
 
     def read(value: object, path: FieldPath, faults: Faults) -> bool | None:
         if isinstance(value, bool):
@@ -126,7 +126,7 @@ def boolean() -> FieldRule[bool]:
 
 
 def integer(minimum: int, maximum: int) -> FieldRule[int]:
-    """An integer within its bounds."""
+    """Return the rule for an integer within these bounds."""
 
     def read(value: object, path: FieldPath, faults: Faults) -> int | None:
         found = _read_number(value, minimum, maximum, is_whole=True)
@@ -139,7 +139,7 @@ def integer(minimum: int, maximum: int) -> FieldRule[int]:
 
 
 def even(minimum: int, maximum: int) -> FieldRule[int]:
-    """An even integer within its bounds."""
+    """Return the rule for an even integer within these bounds."""
     whole = integer(minimum, maximum)
 
     def read(value: object, path: FieldPath, faults: Faults) -> int | None:
@@ -153,7 +153,7 @@ def even(minimum: int, maximum: int) -> FieldRule[int]:
 
 
 def number(minimum: int, maximum: int) -> FieldRule[float]:
-    """A number within its bounds; it may have a fraction."""
+    """Return the rule for a number within these bounds, which may have a fraction."""
 
     def read(value: object, path: FieldPath, faults: Faults) -> float | None:
         found = _read_number(value, minimum, maximum, is_whole=False)
@@ -166,13 +166,13 @@ def number(minimum: int, maximum: int) -> FieldRule[float]:
 
 
 def date() -> FieldRule[str]:
-    """An ISO 8601 date or date-time."""
+    """Return the rule for an ISO 8601 date or date-time."""
     rule = text(lambda value: Fault(FaultCode.NOT_A_DATE) if read_date(value) is None else None)
     return FieldRule(DATE_SCHEMA, rule.read)
 
 
 def nested(schema: str, known: Sequence[AnyField]) -> FieldRule[Fields]:
-    """An object with these fields, published as a separate schema."""
+    """Return the rule for an object with these fields. The schema of the object is published separately."""
     return FieldRule(schema_ref(schema), lambda value, path, faults: Fields.of(value, path, known, faults))
 
 

@@ -30,8 +30,7 @@ MAX_PAGE_SIZE: Final = 100
 
 DEFAULT_EVENTS: Final = 100
 MAX_EVENTS: Final = 1000
-"""Default and maximum number of timeline items per response, a few hundred kilobytes. A higher `limit` is reduced to
-it."""
+"""Default and maximum number of timeline items per response, a few hundred kilobytes. Higher limits are reduced."""
 
 MAX_SEQ: Final = 2**53 - 1
 """Highest `afterSeq`: the largest integer that every JSON parser represents exactly."""

@@ -19,8 +19,7 @@ MAX_DIGITS: Final = 400
 """Maximum number of characters in a number. The largest float has 309 digits. The time to decode a number is quadratic
 in its length."""
 
-# Matches an unterminated string up to the end of the body, so that the search does not scan to the end from every
-# quote.
+# An unterminated string matches up to the end of the body; otherwise every quote would cause a scan to the end.
 _TOKEN: Final = re.compile(rb'[,\[{]|"(?:[^"\\]++|\\.)*+"?|[0-9][0-9.eE+-]*+', re.DOTALL)
 # Matches only from the start of a run of digits, so that the search does not begin again at every digit.
 _LONG_NUMBER: Final = re.compile(rb"(?<![0-9.eE+-])[0-9.eE+-]{%d}" % (MAX_DIGITS + 1))
@@ -47,8 +46,8 @@ def _not_json(body: bytes) -> str:
     """Return what is wrong with a body that is not JSON, and where."""
     with suppress(RecursionError):
         try:
-            # Only the decoder of `json` reports an exact position. It stops at the first error too, so the limits also
-            # hold for this decoder.
+            # Decode again with `json`, because only its decoder reports an exact position. The size limits hold for it
+            # too.
             json.loads(body.decode())
         except json.JSONDecodeError as exc:
             what = exc.msg[:1].lower() + exc.msg[1:].removesuffix(" at")

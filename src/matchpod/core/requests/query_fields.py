@@ -17,11 +17,9 @@ from matchpod.core.requests.json_fields import Faults
 from matchpod.core.requests.text_rules import nearest, printable
 
 _MAX_DIGITS: Final = 18
-"""Maximum number of digits that are converted. A number with more digits exceeds every limit, so one more digit is
-enough."""
+"""Maximum number of digits of a number that is converted. A longer number exceeds every limit."""
 MAX_HINTS: Final = 4
-"""Maximum number of faults that suggest a name. Finding the nearest name is slow, and a query may have 1,000 unknown
-names."""
+"""Maximum number of faults that suggest a name. Finding a name is slow, and a query may have 1,000 unknown names."""
 
 E = TypeVar("E", bound=StrEnum)
 

@@ -33,7 +33,7 @@ MAX_JOIN_S: Final = 3600
 """Highest `joinSeconds`: one hour, during which the server is occupied."""
 
 MAX_OVERTIME_ROUNDS: Final = 30
-"""Highest `overtime.maxRounds`: as many as a whole map may have."""
+"""Highest `overtime.maxRounds`: as many rounds as the regulation of a map in the MR15 format."""
 
 MAX_MONEY: Final = 65_535
 """Highest `overtime.startMoney`: the game's own limit for `mp_startmoney`."""

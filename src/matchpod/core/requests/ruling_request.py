@@ -1,4 +1,4 @@
-"""Read the body of a ruling. Its schema and the form of the console follow from the fields here."""
+"""Read the body of a ruling. Its JSON Schema and the console's form are built from the fields defined here."""
 
 from __future__ import annotations
 

@@ -65,7 +65,7 @@ HEADER_VALUE = r"[!-~]([ \t!-~]*[!-~])?"
 """Pattern of a header value. It allows no whitespace at the ends, because receivers would strip it from the token."""
 
 NO_CONTROL = r"^[^\u0000-\u001f\u007f-\u009f]+$"
-"""Pattern of a text without control characters, for schemas."""
+"""Pattern of a text without control characters, for JSON Schemas."""
 
 _INVISIBLE = UNPRINTABLE | {"Cn", "Co", "Mn", "Me", "Zs"}
 """Unicode categories that are invisible on their own, including spaces, unassigned characters and combining marks."""
@@ -105,8 +105,8 @@ def nearest(name: str, known: Iterable[str]) -> str | None:
     """Return the known name that is closest to `name`, ignoring case; None if no known name is similar."""
     by_folded = {candidate.casefold(): candidate for candidate in known}
     folded = name[:MAX_QUOTED].casefold()[:MAX_QUOTED]
-    # Apply cheap filters first, because a full comparison of a name with 500 others takes 20 ms. Two names are never
-    # similar if the ratio of their lengths exceeds 7 to 3.
+    # Cheap filters come first, because a full comparison of a name with 500 others takes 20 ms.
+    # Two names are never similar if the ratio of their lengths exceeds 7 to 3.
     candidates = [other for other in by_folded if 7 * min(len(other), len(folded)) >= 3 * max(len(other), len(folded))]
     pairs = {folded[at : at + 2] for at in range(len(folded) - 1)}
     compared = nlargest(MAX_COMPARED, candidates, key=lambda other: (sum(map(other.__contains__, pairs)), -len(other)))
@@ -134,7 +134,7 @@ def said_text_fault(text: str) -> Fault | None:
 
 
 def reason_fault(text: str) -> Fault | None:
-    """Check a reason that people read: no whitespace at the ends, no invisible characters that could disguise it."""
+    """Check a reason that is shown to people: no whitespace at the ends, no invisible characters that disguise it."""
     return _trimmed_fault(text, MAX_REASON)
 
 
@@ -222,16 +222,15 @@ def callback_url_fault(text: str) -> Fault | None:
     """Check a callback URL: absolute, http or https, with a host and without user name or password."""
     if length := _length_fault(text, MAX_URL):
         return length
-    # Some URL parsers treat a backslash as a slash and others do not, so they would read different hosts from the same
-    # URL.
+    # Some URL parsers treat a backslash as a slash and others do not, so they would see different hosts.
     if not _VISIBLE_ASCII.fullmatch(text) or "\\" in text:
         return Fault(FaultCode.NOT_URL_CHARACTERS)
     url = _URL.fullmatch(text)
     if url is None:
         return Fault(FaultCode.NOT_A_URL)
     if "@" in url["authority"]:
-        # Reject credentials in the URL: every caller who can read the server sees the URL. The callback token is the
-        # place for a secret, because it is never shown.
+        # Reject credentials in the URL, because every caller who can read the server sees the URL.
+        # The place for a secret is the callback token, which is never shown.
         return Fault(FaultCode.USER_IN_URL)
     return _authority_fault(url["authority"])
 

@@ -37,7 +37,7 @@ from matchpod.core.requests.text_rules import nearest, printable
 DEFAULT_TEAM_NAMES = {Team.TEAM1: "Team 1", Team.TEAM2: "Team 2"}
 
 MAX_NAMED_REGIONS: Final = 30
-"""Maximum number of regions named in the fault of an unknown region; `GET /api/v1/regions` lists all."""
+"""Maximum number of regions listed in a fault about an unknown region; `GET /api/v1/regions` lists all."""
 
 
 _AS_GIVEN: Final[Mapping[str, AnyField]] = {

@@ -1,6 +1,4 @@
-"""Parse requests about webhooks: the bodies to create and change a webhook, the query of its deliveries, and ids in
-paths.
-"""
+"""Parse requests about webhooks: the bodies to create and change them, the query of deliveries, and ids in paths."""
 
 from __future__ import annotations
 

@@ -40,7 +40,7 @@ class FleetReport(StrEnum):
     """The state of a server according to its fleet."""
 
     ALIVE = "alive"
-    """Its process or pod exists."""
+    """The process or pod of the server exists."""
     GONE = "gone"
     """Its process has ended, or its pod is deleted, being deleted or unhealthy. The server will not return."""
     UNKNOWN = "unknown"
@@ -154,7 +154,7 @@ def find_together(silence: Silence, others: Mapping[str, Silence], limits: LossL
 
 
 def newest_of_each_region(silences: Mapping[str, Silence]) -> dict[str, Silence]:
-    """Return the newest silences per region, at most MAX_SHARED: silences elsewhere may share their cause."""
+    """Return at most MAX_SHARED silences per region: the newest, their cause may affect other servers too."""
     found: dict[str, Silence] = {}
     counts = Counter[str]()
     for key, silence in sorted(silences.items(), key=lambda item: item[1].since_ms, reverse=True):

@@ -6,8 +6,7 @@ from collections.abc import Sequence
 from enum import StrEnum
 
 FULL_BUY = 4000
-"""Minimum mean equipment value per player in a full buy: a rifle, armor and some grenades. Rating sites use 20,000 per
-team."""
+"""Minimum mean equipment value per player in a full buy: rifle, armor, grenades. Rating sites use 20,000 per team."""
 
 FORCE_BUY = 2000
 """Minimum mean equipment value per player in a forced buy: 10,000 per team."""
@@ -25,14 +24,14 @@ kind. The log lists one item per kind; the molotov and the incendiary grenade ar
 
 
 class BuyType(StrEnum):
-    """The buy type of a team."""
+    """The buy type of a team in a round."""
 
     PISTOL = "pistol"
     """All players began with the start money of a half."""
     ECO = "eco"
-    """Little or nothing, to save money."""
+    """Little or nothing was bought, to save money."""
     FORCE = "force"
-    """Less than a full buy."""
+    """More than an eco, but less than a full buy."""
     FULL = "full"
     """Rifles, armor and grenades."""
 

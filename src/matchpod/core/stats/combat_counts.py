@@ -85,9 +85,9 @@ def count_kill(play: Play, event: ev.Kill) -> None:
 
 def count_death(play: Play, event: ev.Death) -> None:
     """Count a death without a killer."""
-    # Deaths in freeze time do not count, because a change of sides is logged as a suicide. A death by the bomb is
-    # logged twice, by the bomb and as a suicide. The game does not count it after the decision of the round (4 of 4
-    # real cases).
+    # Deaths in freeze time do not count, because a change of sides is logged as a suicide.
+    # A death by the bomb is logged twice: as a death by the bomb and as a suicide.
+    # After the decision of a round, the game does not count a death by the bomb (4 of 4 real cases).
     record, player_id = play.open_round, event.player_id
     if record is None:
         return

@@ -16,7 +16,7 @@ from matchpod.core.events import GameCount
 from matchpod.core.stats.derived import adr, hs_percent
 from matchpod.core.stats.player_round import PlayerRound
 
-# Maximum number of discrepancies stored per map. Further ones would have the same cause as the first, which are enough.
+# Maximum number of discrepancies stored per map. If there are more, the first ones show their common cause.
 MAX_DISCREPANCIES = 100
 
 
@@ -30,8 +30,8 @@ class Discrepancy(msgspec.Struct, frozen=True, gc=False):
     game: float
 
 
-# The compared statistics, each with its tolerance: a share of the game's value, plus a fixed slack. MVPs are not
-# compared because the game is our source for them, and blind kills because their meaning is not verified.
+# The compared statistics, each with its tolerance: a share of the game's value, plus a fixed slack.
+# MVPs are not compared, because the game is our source for them; nor are blind kills, whose meaning is not verified.
 _TOLERANCES: dict[str, tuple[float, float]] = {
     "kills": (0, 0),
     "deaths": (0, 0),
@@ -53,13 +53,13 @@ _TOLERANCES: dict[str, tuple[float, float]] = {
     "utility_damage": (0.05, 5),
 }
 
-# A restored backup rolls back all of the game's totals except `dmg`. In a real match, 6 of 10 differences were in
-# `dmg`, while adr agreed. The game prints adr as an integer, and divides by all rounds of the map, even for late
-# joiners.
+# A restored backup rolls back all of the game's totals except `dmg`.
+# In a real match, 6 of 10 differences after a restore were in `dmg`, while adr agreed.
+# The game prints adr as an integer, and divides by all rounds of the map, even for late joiners.
 _AFTER_RESTORE = {name: value for name, value in _TOLERANCES.items() if name != "damage"} | {"adr": (0.02, 1.0)}
 
 
-# Columns whose counter has the same name.
+# Compared columns whose counter in PlayerRound has the same name.
 _SAME = (
     "kills", "deaths", "enemies_flashed", "triple_kills", "quad_kills", "aces", "clutch_kills", "first_kills",
     "pistol_kills", "sniper_kills", "damage", "utility_damage",

@@ -22,12 +22,11 @@ from matchpod.core.stats.player_line import LiveCount, PlayerLine, RoundShots, r
 from matchpod.core.stats.round_record import MAX_ROWS, RoundRecord, Shots
 from matchpod.core.stats.round_totals import compute_totals
 
-# Upper bound for the numbers of recorded missing rounds, so that an invalid number does not create a long list. No map
-# reaches it.
+# Upper bound of recorded round numbers, against long lists caused by an invalid number. No map reaches it.
 MAX_ROUND_NUMBER = 500
 
-# Suicides within this time (ms) before a restore do not count. The restore kills all players in the same tick, and is
-# logged after the deaths. Log files have timestamps in whole seconds, and the tick may span two seconds.
+# Suicides within this time (ms) before a restore do not count: the restore kills all players before it is logged.
+# All of these deaths are in one tick, but log files have whole seconds, and a tick may span two of them.
 RESTORE_MOMENT_MS = 1000
 
 
@@ -35,7 +34,7 @@ MIN_KILLS = 20_000
 """Minimum of the limit for kills and deaths stored per map, whatever the settings of the match are."""
 
 FLOOD_FACTOR = 10
-"""Multiple of that limit above which the number of kills is treated as a flood of log lines."""
+"""Multiple of the limit for kills and deaths above which they are treated as a flood of log lines."""
 
 
 class RoundPhase(StrEnum):
@@ -185,8 +184,7 @@ class Ledger(msgspec.Struct, omit_defaults=True):
         if record is not None and (record.is_decided or record.number < number):
             self._close()
         if self.open_round is not None or number <= self._last_number():
-            # If the number repeats, the round is played again after a restore whose lines are lost. Only the new
-            # attempt counts.
+            # A repeated round number means that lines about a restore are lost. Only the new attempt counts.
             self._drop_replayed(number - 1)
         if event.is_cut or not event.is_certain:
             self._mark_torn(number)

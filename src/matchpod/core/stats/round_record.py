@@ -101,8 +101,7 @@ class RoundRecord(msgspec.Struct, omit_defaults=True):
     score: tuple[int, int] | None = None
     # Number of falls when the round was decided; None until then.
     falls_when_decided: int | None = None
-    # True if players respawn (deathmatch). Totals of the whole round have no meaning then, so only kills are stored,
-    # not falls.
+    # True if players respawn (deathmatch). Only kills are stored then, not falls, as rounds have no meaning.
     has_respawns: bool = False
     players: dict[PlayerId, PlayerRound] = {}
     falls: list[Fall] = []

@@ -11,8 +11,7 @@ from cs2_protocol.game import PlayerId, Team
 from matchpod.core.stats.player_round import PlayerRound
 from matchpod.core.stats.round_record import Fall, RoundRecord
 
-# Maximum time from a death to its trade kill. Public tools use 1.5 s to 5 s, mostly 5 s. Rating sites do not publish
-# their value.
+# Maximum time in ms from a death to its trade kill. Public tools use 1.5 s to 5 s, mostly 5 s.
 TRADE_WINDOW_MS = 5000
 
 _CLUTCHES = ("clutch1v1", "clutch1v2", "clutch1v3", "clutch1v4", "clutch1v5")

@@ -71,7 +71,7 @@ class Signals(msgspec.Struct):
     called_ms: int | None = None
     """When a player last asked for an admin."""
     call: str = ""
-    """The chat message with which that player asked."""
+    """The chat message of the player who last asked for an admin."""
 
     def update(self, events: Sequence[GameEvent], now_ms: int) -> None:
         """Update the signals from game events."""
@@ -101,7 +101,7 @@ class Situation(msgspec.Struct, frozen=True, kw_only=True):
     missing: int = 0
     """Listed players who are not on the server."""
     left_ms: tuple[int, ...] = ()
-    """When the missing players left, as far as it is known."""
+    """When the missing players left, for those whose time of leaving is known."""
     is_loading: bool = False
     """True if all listed players are connected, but at least one has not entered the map."""
     join_until_ms: int | None = None
@@ -113,7 +113,7 @@ class Situation(msgspec.Struct, frozen=True, kw_only=True):
     called_ms: int | None = None
     """When a player last asked for an admin."""
     call: str = ""
-    """The chat message with which that player asked."""
+    """The chat message of the player who last asked for an admin."""
     pending_ms: int | None = None
     """Since when the match has waited for a free server; None if it is not waiting."""
     tries: int = 0

@@ -77,7 +77,7 @@ class MatchProgress(msgspec.Struct, frozen=True, kw_only=True):
     paused_ms: int | None = None
     called_ms: int | None = None
     call: str = ""
-    """The text of the player who asked for an admin at `called_ms`."""
+    """The chat message of the player who asked for an admin at `called_ms`."""
     lost_rounds: int = 0
     detections: int = 0
     pending_action: PendingAction | None = None

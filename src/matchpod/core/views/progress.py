@@ -23,7 +23,7 @@ class PublicPhase(StrEnum):
     """The phase of a match in the API, from its creation to its end."""
 
     ALLOCATING = "allocating"
-    """It has no server yet, or its server is being prepared."""
+    """The match has no server yet, or its server is being prepared."""
     WAITING_FOR_PLAYERS = "waiting_for_players"
     """Players may connect; play has not been requested."""
     STARTING = "starting"
@@ -35,7 +35,7 @@ class PublicPhase(StrEnum):
     BETWEEN_MAPS = "between_maps"
     """A map has ended, and the next map is loading or waiting for its players."""
     ENDED = "ended"
-    """It is finished or canceled."""
+    """The match is finished or canceled."""
 
 
 class PlayerState(StrEnum):
@@ -47,22 +47,22 @@ class PlayerState(StrEnum):
 
 
 class WaitingFor(StrEnum):
-    """The event that a match waits for until a deadline."""
+    """What a match waits for until its current deadline."""
 
     FREE_SERVER = "free_server"
-    """A free server in its region; then it fails with `no_capacity`."""
+    """The match waits for a free server in its region. At the deadline it fails with `no_capacity`."""
     PLAYERS_TO_JOIN = "players_to_join"
-    """Listed players who are not on the server, or the first player of all; then it is canceled."""
+    """The match waits for missing listed players, or for its first player. At the deadline it is canceled."""
     PLAYERS_TO_RETURN = "players_to_return"
-    """All players have left; if none returns, it ends."""
+    """The match waits for players to return, because all have left. At the deadline it ends."""
     SIDES = "sides"
-    """The players choose their sides; then play starts anyway."""
+    """The match waits for the players to choose their sides. At the deadline, play starts anyway."""
     START = "start"
-    """The players have to be ready, or an action starts play; otherwise it is canceled."""
+    """The match waits for its players to be ready, or for an action to start play. At the deadline it is canceled."""
     TIME_LIMIT = "time_limit"
-    """The end of a deathmatch."""
+    """A deathmatch is in play. It ends at the deadline at the latest."""
     FINAL_SCORE = "final_score"
-    """The last reports of a series that is over; then it ends with what is known."""
+    """The match waits for the last reports of a series that is over. At the deadline it ends with the known result."""
 
 
 _ALARMS: Final = {
@@ -119,7 +119,7 @@ class Sides(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class Stay(msgspec.Struct):
-    """Since when a listed player has been connected or away. `missed_ms` is the time of a map change's disconnect."""
+    """Since when a listed player has been connected or away. `missed_ms` is when a map change disconnected them."""
 
     name: str
     since_ms: int

@@ -52,8 +52,7 @@ class _Builder:
         self._names: Final[dict[PlayerId, str]] = {}
         self._last: RoundRecord | None = None
         """The previous round, if it is complete."""
-        # Other modes, such as casual, give players free equipment, such as armor. Console variables that the caller
-        # sets may do so too.
+        # Other modes, such as casual, may give players free equipment, and so may the caller's console variables.
         self._are_items_paid = match.settings.match_type.has_series and not match.settings.custom_cvars
 
     def entry(self, record: RoundRecord, *, is_complete: bool) -> RoundEntry:

@@ -94,8 +94,7 @@ def add_kill(timeline: TimelineWriter, event: ev.Kill, match: Match) -> None:
 
 def add_death(timeline: TimelineWriter, event: ev.Death, match: Match) -> None:
     """Add a death without a killer, and the assist of the player who caused it."""
-    # The ledger has already applied the event. The death does not count in freeze time, or if the player is already
-    # out.
+    # The ledger has already applied the event. A death in freeze time, or of a player who was out, does not count.
     ledger, death = match.maps[-1].ledger, (event.at_ms, event.player_id)
     record = ledger.open_round
     if record is None or death == timeline.last_death or not ledger.keeps_kills:

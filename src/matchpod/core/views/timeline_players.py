@@ -14,7 +14,7 @@ from matchpod.core.views.timeline_writer import TimelineWriter, named_person
 def follow_arrival(
     timeline: TimelineWriter, event: ev.PlayerConnected | ev.PlayerEntered | ev.PlayerJoinedSide, match: Match
 ) -> None:
-    """Add a player who joins, and store the player's name."""
+    """Add an item for a player who joins, and store the player's name."""
     if event.player_id in timeline.here:
         timeline.here[event.player_id] = event.name
     elif event.player_id in match.presence.connected:
@@ -28,9 +28,8 @@ def follow_rename(timeline: TimelineWriter, event: ev.PlayerRenamed, _match: Mat
 
 
 def follow_departure(timeline: TimelineWriter, event: ev.PlayerDisconnected, match: Match) -> None:
-    """Add a player who leaves."""
-    # Outside play, the cause is probably a map change. If the player does not return, the item is added when the next
-    # map goes live.
+    """Add an item for a player who leaves."""
+    # Outside play, the cause is probably a map change. The item is added later if the player does not return.
     is_map_change = event.is_map_change and match.phase is not MatchPhase.LIVE
     if event.player_id in timeline.here and not is_map_change:
         _add_departure(timeline, event, match, event.player_id, reason=event.reason)
@@ -56,7 +55,7 @@ def add_chat(timeline: TimelineWriter, event: ev.ChatMessage, match: Match) -> N
 
 
 def sync_players(timeline: TimelineWriter, event: ev.MapLive | ev.RoundRestored, match: Match) -> None:
-    """Add joins whose lines are missing, and departures of players who did not return after a map change or restart."""
+    """Add items for missed joins, and for players who did not return after a map change or restart."""
     for player_id in [known for known in timeline.here if known not in match.presence.connected]:
         _add_departure(timeline, event, match, player_id)
     add_arrivals(timeline, event, match)
@@ -64,7 +63,7 @@ def sync_players(timeline: TimelineWriter, event: ev.MapLive | ev.RoundRestored,
 
 
 def add_arrivals(timeline: TimelineWriter, event: ev.Event, match: Match) -> None:
-    """Add all connected players who have no item about their connection yet."""
+    """Add items for all connected players whose connection has no item yet."""
     for player_id, connection in match.presence.connected.items():
         if player_id not in timeline.here:
             name = connection.name or player_name(match, player_id)

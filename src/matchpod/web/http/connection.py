@@ -168,7 +168,7 @@ class ApiConnection(asyncio.Protocol):
             if self._direct_body is not None:
                 self._await_body(self._direct_body)
         except httptools.HttpParserUpgrade:
-            return  # not supported; the request is answered without an upgrade
+            return  # upgrades are not supported; the request gets a normal response
         except (httptools.HttpParserError, HttpError) as exc:
             error = exc if isinstance(exc, HttpError) else exc.__context__  # a callback of the parser raised it
             self._reject(error if isinstance(error, HttpError) else HttpError(_INVALID))

@@ -34,8 +34,7 @@ from matchpod.web.http.responses import Header, Response
 from matchpod.web.http.trusted_proxies import TrustedProxies
 
 LOOPBACK: Final = "loopback"
-"""The key for counting clients whose addresses have no key of their own (loopback, trusted proxies), in cases where
-these are limited."""
+"""The key for counting loopback clients and trusted proxies together, in the cases where limits apply to them."""
 RETRY_AFTER_S: Final = 5
 """Retry-After in seconds for rejected clients. Most requests are answered within this time."""
 MAX_UNREAD_BYTES: Final = 32 * 1024 * 1024

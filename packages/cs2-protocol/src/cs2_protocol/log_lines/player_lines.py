@@ -196,7 +196,7 @@ class BlindedBy(PlayerLogLine, frozen=True):
 
 
 class GrenadeLaunched(PlayerLogLine, frozen=True):
-    """A grenade was thrown. The numbers are its initial position and velocity."""
+    """A grenade was thrown. The numbers include its initial position and velocity."""
 
     grenade: str
     numbers: str
