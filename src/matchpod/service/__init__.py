@@ -1,1 +1,1 @@
-"""The use cases of Matchpod, implemented against its ports."""
+"""Implement the use cases of Matchpod, with the outside world behind the interfaces in `ports.py`."""

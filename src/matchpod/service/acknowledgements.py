@@ -1,4 +1,4 @@
-"""Acknowledge matches that ended without a result, which removes them from the wall of the whole organization."""
+"""Acknowledge matches that ended without a result. Acknowledged matches disappear from the wall of the organization."""
 
 from __future__ import annotations
 
@@ -19,22 +19,22 @@ from matchpod.storage import acknowledgements
 from matchpod.storage.acknowledgements import Acknowledgement
 
 UNDO_MS: Final = 10_000
-"""How long an acknowledgement can be undone."""
+"""Time for which an acknowledgement can be undone."""
 LATE_MS: Final = 5_000
-"""How much later than UNDO_MS a request to undo may arrive."""
+"""Additional time in which a request to undo is still accepted, because it may arrive late."""
 
 _log = logging.getLogger(__name__)
 
 
 class Acknowledged(msgspec.Struct, frozen=True):
-    """How many matches were acknowledged, and when. The time is the argument of `undo`."""
+    """The number of matches that were acknowledged, and the time of the acknowledgement, which `undo` needs."""
 
     count: int
     at_ms: int
 
 
 class Acknowledgements:
-    """The acknowledgements of all organizations."""
+    """Acknowledges matches for all organizations."""
 
     def __init__(self, *, db: Database, clock: Clock, audit: Audit) -> None:
         self._db = db
@@ -43,9 +43,10 @@ class Acknowledgements:
 
     @unavailable_on_outage
     async def acknowledge(self, principal: Principal, server_ids: Sequence[str]) -> Acknowledged:
-        """Acknowledge these matches of the caller.
+        """Acknowledge matches of the caller's organization.
 
-        ForbiddenError if they may not act. Matches of other organizations, open matches and unknown ids are skipped.
+        Raise ForbiddenError if the caller may not act on matches. Matches of other organizations, open matches and
+        unknown ids are skipped.
         """
         given = self._given(principal)
         found = await acknowledgements.still_unacknowledged(self._db, principal.org_id, server_ids)
@@ -54,7 +55,7 @@ class Acknowledgements:
 
     @unavailable_on_outage
     async def acknowledge_older(self, principal: Principal, before_ms: int) -> Acknowledged:
-        """Acknowledge all matches that failed before a time."""
+        """Acknowledge all matches of the caller's organization that failed before a time."""
         given = self._given(principal)
         change = acknowledgements.acknowledge_older(principal.org_id, before_ms, given)
         detail = f"all that failed before {iso_time(before_ms)}"
@@ -62,9 +63,9 @@ class Acknowledgements:
 
     @unavailable_on_outage
     async def undo(self, principal: Principal, at_ms: int) -> int:
-        """Undo the acknowledgements that the caller made at this time, and return how many there were.
+        """Undo the acknowledgements that the caller made at the time `at_ms`. Return their number.
 
-        InvalidParamsError if that is too long ago.
+        Raise InvalidParamsError if the time is too long ago.
         """
         now = self._given(principal)
         if not 0 <= now.acknowledged_at_ms - at_ms <= UNDO_MS + LATE_MS:
@@ -78,7 +79,7 @@ class Acknowledgements:
     def _given(self, principal: Principal) -> Acknowledgement:
         if not principal.may_act:
             raise ForbiddenError("This needs the rights to act on matches.")
-        # For a session that was begun with a link, the key id is the id of the session.
+        # For a session that was begun with a link, `key_id` is the id of the session.
         return Acknowledgement(acknowledged_at_ms=self._clock.now_ms(), acknowledged_by=principal.key_id)
 
     async def _write(

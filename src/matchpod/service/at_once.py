@@ -1,4 +1,4 @@
-"""Run a coroutine that does not have to wait, without a task."""
+"""Run a coroutine without a task, if it does not have to wait."""
 
 from __future__ import annotations
 
@@ -9,11 +9,11 @@ _T = TypeVar("_T")
 
 
 class WouldWaitError(Exception):
-    """The coroutine has to wait for something."""
+    """A coroutine has to wait, so it has no result at once."""
 
 
 def result_at_once(work: Coroutine[Any, Any, _T]) -> _T:
-    """Return the result of a coroutine; if the coroutine has to wait, close it and raise WouldWaitError."""
+    """Return the result of a coroutine. If the coroutine has to wait, close it and raise WouldWaitError."""
     try:
         work.send(None)
     except StopIteration as done:

@@ -1,4 +1,4 @@
-"""Turn a database outage into the error that asks callers to retry."""
+"""Convert a database outage into UnavailableError, which tells callers to retry."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from matchpod.core.errors import UnavailableError
 from matchpod.ports import DatabaseUnavailableError
 
 RETRY_AFTER_S = 2
-"""Retry-After of the error. A restarting database is available again within seconds."""
+"""Retry-After of the error in seconds. A database that restarts is available again within seconds."""
 
 _P = ParamSpec("_P")
 _T = TypeVar("_T")

@@ -1,6 +1,6 @@
 """Build the body of the callback that a match sends when it ends.
 
-The stored result is embedded byte for byte, so it equals the result of a later GET.
+The stored result is embedded byte for byte, so it equals the result in the response to a later GET request.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ from matchpod.storage.servers import ServerSummary
 
 
 class _Body(msgspec.Struct, frozen=True, kw_only=True, rename="camel"):
-    """The body of any callback, with its fields in the order in which they are sent."""
+    """The body of a callback. The fields are sent in this order."""
 
     event_type: str
     game_id: str
@@ -39,10 +39,10 @@ class _Body(msgspec.Struct, frozen=True, kw_only=True, rename="camel"):
 
 
 def callback_body(row: ServerSummary, outcome: Outcome, result: bytes | None) -> bytes:
-    """The body of a match's callback: with the result (JSON) of a finished match, or the reason of a canceled one.
+    """Build the body of a match's callback, with the result (JSON) if it has finished, else with the reason.
 
-    The player lists are sent for an incomplete roster only, `logComplete` for a match that was canceled during play,
-    and `forfeit` for a match that a team forfeited.
+    The lists of players are only sent if the match was canceled because of an incomplete roster, `logComplete` if it
+    was canceled during play, and `forfeit` if a team forfeited.
     """
     is_incomplete = outcome.reason is CancelReason.INCOMPLETE_ROSTER
     marks = read_marks(row.marks)

@@ -1,4 +1,4 @@
-"""Cancel a match on behalf of a person or program, for the API, the console and the command line."""
+"""Cancel a match on behalf of a caller (API), a person (console) or an operator (command line)."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ _log = logging.getLogger(__name__)
 
 
 class Cancellation:
-    """Ends open matches without a result."""
+    """Cancels open matches."""
 
     def __init__(self, *, db: Database, clock: Clock, random_bytes: Callable[[int], bytes]) -> None:
         self._db = db
@@ -26,7 +26,7 @@ class Cancellation:
     async def cancel(
         self, row: ServerRow, reason: CancelReason, record: Statement, *, is_log_complete: bool | None = None
     ) -> bool:
-        """Cancel a match, with `record` as its audit entry; False if the match has already ended."""
+        """Cancel a match; `record` inserts the audit entry. False if the match has already ended."""
         now_ms = self._clock.now_ms()
         outcome = Outcome(at_ms=now_ms, reason=reason, is_log_complete=is_log_complete)
         callback_id = new_callback_id(now_ms, self._random_bytes(ID_RANDOM_BYTES))

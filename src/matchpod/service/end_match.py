@@ -1,4 +1,4 @@
-"""Build the one transaction that ends a match: its phase, outcome, callback, history, event and last log entry."""
+"""Build the transaction that ends a match: phase, outcome, callback, history, event and last log entry."""
 
 from __future__ import annotations
 
@@ -33,11 +33,11 @@ def end_match(
     final: MatchHistory | None = None,
     earlier_events: Sequence[bytes] = (),
 ) -> list[Statement]:
-    """The statements that end a match, with its result (JSON) if it is finished.
+    """Return the statements that end a match; `result` is its result (JSON) if it has finished.
 
-    The holder of the lease passes its fence; a caller who cancels passes None. A runner passes the `final` history;
-    otherwise open maps are canceled here, and the history is finalized when the server is released. `earlier_events`
-    are events for the organization's stream that are stored right before the event of the end.
+    The process that holds the lease passes its fencing token as `fence`; a cancellation without a lease passes None. A
+    runner passes the `final` history. Without it, open maps are canceled here, and the history is finalized when the
+    server is released. `earlier_events` are stored in the organization's stream right before the event of the end.
     """
     if outcome.is_finished != (result is not None):
         raise ValueError("a finished match has a result, a canceled one has none")
@@ -55,7 +55,7 @@ def end_match(
         stored, callback, status=status, failure=outcome.failure, forfeited_to=outcome.forfeited_to, fence=fence
     )
     closed = history.cancel_open(row.id) if final is None else history.replace(final)
-    # Readers of the log stop at this entry, because later entries are not part of the match.
+    # All code that reads the log stops at this entry, because later entries are not part of the match.
     ended = entries.mark(row.id, EntryKind.ENDED, outcome.at_ms)
     lines = [*earlier_events, organization_event_lines.match_ended(row, outcome, kind=kind, status=status)]
     events = stored_events.append(row.org_id, lines, at_ms=outcome.at_ms)

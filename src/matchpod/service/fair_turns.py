@@ -1,11 +1,11 @@
 """Schedule work in fair turns: a queue per key, such as the reads of an organization, and limits for work in progress.
 
-The event loop runs one task at a time, so work beyond the share of a key waits here and not in the loop's queue. Only
-a few turns begin per iteration of the loop, so that work without turns, such as log posts, continues in between. Among
-the keys with waiting work, the key whose last turn is longest ago comes next.
+The event loop runs one task at a time, so work beyond the share of a key must wait here, not in the loop's queue. Only
+a few turns begin per iteration of the loop, so that work without turns, such as log posts, continues in between. The
+next turn is given to the key whose last turn is longest ago.
 
-The latency of other owners matters more than throughput. While several owners have turns, fewer turns begin and are in
-progress, and a key with a queue is held back for a moment in favor of a key without one.
+Low latency for each owner (such as an organization) matters more than throughput. While several owners have turns,
+fewer turns begin and are in progress, and a key with a queue waits for a moment in favor of keys without a queue.
 """
 
 from __future__ import annotations
@@ -21,43 +21,46 @@ from typing import Final, NamedTuple, TypeVar
 import msgspec
 
 OF_KEY: Final = 2
-"""Maximum number of turns in progress per key. More would make each of them slower, because with SQLite, one core and a
-few reader threads do the work of all keys."""
+"""Maximum number of turns in progress per key. A higher number would make each turn slower, because with SQLite, one
+core and a few reader threads do the work of all keys."""
 OF_KEY_SHARED: Final = 4
-"""The same limit with a database on the network, because some turns wait for its answers."""
+"""The same limit with a database on the network. It is higher, because some turns wait for the database's responses."""
 NEAR_S: Final = 10.0
-"""Seconds without a turn of another owner until an owner counts as alone. Until then, its keys have half as many turns
-in progress, and one turn begins per iteration of the loop, because the next turn of another owner waits for them."""
+"""Time in seconds without turns of other owners after which an owner counts as alone. Until then, its keys may have
+half as many turns in progress, and one turn begins per iteration of the loop, so that a turn of another owner can soon
+begin."""
 BURST: Final = 8
-"""Maximum number of turns that begin per iteration of the loop, if their owner is alone. Their writes are then
-committed together."""
+"""Maximum number of turns that begin per iteration of the loop if their owner is alone. Their writes may then share a
+transaction."""
 SLOW_S: Final = 0.02
-"""Seconds since the last turn of a key began, from which the key may have its full number of turns in progress even if
-its owner is not alone. Work that takes this long waits for the database more than it computes."""
+"""Time in seconds since a key's last turn began, after which the key may have its full number of turns in progress even
+if its owner is not alone. Work that takes this long mostly waits for the database."""
 CHANGES: Final = 8
-"""Factor for the number of turns in progress if they change something. They mostly wait for a commit, and turns that
-wait together share it."""
+"""Factor by which more turns may be in progress if they write to the database. Such turns mostly wait for a commit,
+which waiting turns share."""
 AT_ONCE: Final = 64
-"""Maximum number of turns in progress, of all keys together."""
+"""Maximum number of turns in progress for all keys together."""
 MAX_WAITING: Final = 1_000
-"""Maximum number of waiting requests per key, which are held in memory. A full queue is processed within
-a second or two."""
+"""Maximum number of waiting requests per key. They are kept in memory. A full queue is processed within one or two
+seconds."""
 MAX_WAIT_S: Final = 10.0
-"""Timeout of the wait for a turn, shorter than the timeouts of clients and proxies, so that they get a response."""
+"""Timeout in seconds of the wait for a turn. It is shorter than the timeouts of clients and proxies, so that they get a
+response."""
 FULL_S: Final = 5.0
-"""Pause before work is rejected because the queue is full. Otherwise a client that retries at once would keep the loop
-busy with rejections."""
+"""Delay in seconds before a request is rejected because the queue is full. Without it, a client that retries at once
+would keep the loop busy with rejections."""
 HOLD_S: Final = 0.01
-"""How long keys with a queue are held back in favor of a key without one. Most requests take less."""
+"""Time in seconds for which keys with a queue wait in favor of keys without a queue. Most requests take less time."""
 
 _T = TypeVar("_T")
 
 WatchLoss = Callable[[Callable[[], None] | None], None]
-"""Receives a function to call if the result is no longer wanted; receives None at the end of the wait."""
+"""A function that is called with a callback, to be called if the client no longer waits, and at the end of the wait
+with None."""
 
 
 class TurnKey(NamedTuple):
-    """The key of a queue: one kind of work of an owner. `parallel` multiplies the limit of turns in progress."""
+    """The key of a queue: an owner and a type of work. `parallel` multiplies the limit of turns in progress."""
 
     owner: str
     kind: str = ""
@@ -65,17 +68,17 @@ class TurnKey(NamedTuple):
 
 
 def changes_of(owner: str) -> TurnKey:
-    """Return the key for requests that change something, so that they do not wait behind reads."""
+    """Return the key for requests that write to the database. They have a queue of their own, without reads."""
     return TurnKey(owner, "changes", CHANGES)
 
 
 def streams_of(owner: str) -> TurnKey:
-    """Return the key for streams that have to read items that they missed."""
+    """Return the key for reads by streams of items that they have missed."""
     return TurnKey(owner, "streams")
 
 
 class TurnLimits(msgspec.Struct, frozen=True, kw_only=True):
-    """The limits of `FairTurns`, which the constants above explain."""
+    """The limits of `FairTurns`. The constants above describe them."""
 
     of_key: int = OF_KEY
     near_s: float = NEAR_S
@@ -100,7 +103,7 @@ class WaitedTooLongError(Exception):
 
 
 class NotWantedError(Exception):
-    """The result is no longer wanted."""
+    """The client no longer waits for the result."""
 
 
 class _Outcome(Enum):
@@ -115,22 +118,22 @@ _Waiter = asyncio.Future[_Outcome]
 
 
 class FairTurns:
-    """Schedules the turns of a process."""
+    """Schedules the turns of this process."""
 
     def __init__(self, limits: TurnLimits = DEFAULT_LIMITS) -> None:
         self.limits = limits
         self._in_progress: dict[TurnKey, int] = {}
         self._total = 0
         self._queues: dict[TurnKey, OrderedDict[_Waiter, None]] = {}
-        """Waiting work by key; no queue is empty."""
+        """The queues of waiting work by key, without empty queues."""
         self._served: dict[TurnKey, int] = {}
-        """The number of the last turn of each key; cleared when nothing is in progress."""
+        """The number of each key's last turn. Cleared when no turn is in progress."""
         self._turns = 0
         self._begun_s: dict[TurnKey, float] = {}
         """When the last turn of each key in progress began."""
         self._last_owner = ""
         self._last_s = self._alone_from_s = -math.inf
-        """When the last turn of any key began, and from when its owner counts as alone if no other owner has a turn."""
+        """When the last turn of any key began, and when its owner counts as alone unless another owner has a turn."""
         self._begun = 0
         """Number of turns that have begun in this iteration of the loop."""
         self._is_planned = False
@@ -141,11 +144,11 @@ class FairTurns:
 
     @property
     def waiting(self) -> int:
-        """Number of requests of all keys that wait for a turn."""
+        """The number of waiting requests of all keys."""
         return sum(map(len, self._queues.values()))
 
     def begin(self, key: TurnKey) -> bool:
-        """Begin a turn now; False if it has to wait. Each turn must be ended."""
+        """Begin a turn now. False if the turn has to wait. The caller must end each turn that has begun."""
         if key in self._queues or not self._has_room(key):
             return False
         if self._begun and (self._begun >= self.limits.burst or not self._is_alone(key)):
@@ -154,9 +157,9 @@ class FairTurns:
         return True
 
     async def wait(self, key: TurnKey, *, watch_loss: WatchLoss | None = None, is_limited: bool = True) -> None:
-        """Wait for a turn to begin, after all turns of the same key that wait already.
+        """Wait until a turn begins, behind all turns of the same key that are already waiting.
 
-        Without `is_limited`, neither the length of the queue nor the time is limited.
+        If not `is_limited`, neither the length of the queue nor the waiting time is limited.
         """
         queue = self._queues.get(key, OrderedDict())
         if is_limited and len(queue) >= self.limits.waiting:
@@ -175,7 +178,7 @@ class FairTurns:
             outcome = await waiter
         finally:
             if outcome is None and waiter.done() and not waiter.cancelled():
-                outcome = waiter.result()  # cancelled right after the wait had ended
+                outcome = waiter.result()  # this task was cancelled right after the wait had ended
                 if outcome is _Outcome.BEGUN:
                     self.end(key)
             if outcome is not _Outcome.BEGUN:
@@ -190,7 +193,7 @@ class FairTurns:
             raise NotWantedError
 
     async def run(self, key: TurnKey, work: Callable[[], Awaitable[_T]]) -> _T:
-        """Wait for a turn without a limit, do the work in it, and return its result."""
+        """Wait for a turn without a timeout, run `work` in the turn, and return its result."""
         if not self.begin(key):
             await self.wait(key, is_limited=False)
         try:
@@ -255,7 +258,7 @@ class FairTurns:
         while self._queues and self._begun < self.limits.burst:
             key = self._next_key()
             if key is None:
-                return  # the end of a turn or the timer plans the next iteration
+                return  # the end of a turn, or the timer, calls `_plan`
             queue = self._queues[key]
             waiter, _ = queue.popitem(last=False)
             if not queue:
@@ -269,7 +272,7 @@ class FairTurns:
             self._plan()
 
     def _next_key(self) -> TurnKey | None:
-        """Return the key whose turn is next; None if none can begin now."""
+        """Return the key whose turn is next; None if no turn can begin now."""
         ready = [key for key in self._queues if self._has_room(key)]
         is_held = not self._is_due and any(key not in self._queues for key in self._in_progress)
         if is_held:

@@ -1,4 +1,4 @@
-"""Record who takes care of a match that needs attention, so that colleagues can leave the match to them."""
+"""Record which person takes care of a match that needs attention (a claim), so that other people need not."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ _log = logging.getLogger(__name__)
 
 
 class MatchClaims:
-    """The claims of all organizations."""
+    """Stores and ends claims on the matches of all organizations."""
 
     def __init__(self, *, db: Database, clock: Clock, audit: Audit) -> None:
         self._db = db
@@ -28,9 +28,10 @@ class MatchClaims:
 
     @unavailable_on_outage
     async def claim(self, principal: Principal, server_id: str, *, name: str, note: str) -> None:
-        """Claim a match of the caller for a person, in place of an earlier claim.
+        """Claim a match of the caller's organization for a person. The claim replaces any earlier claim.
 
-        ForbiddenError if the caller may not act on matches; InvalidParamsError for a name or note that cannot be shown.
+        Raise ForbiddenError if the caller may not act on matches, InvalidParamsError if the name or the note is not
+        valid.
         """
         row = await self._own(principal, server_id)
         for field, fault in (("name", person_fault(name)), ("note", reason_fault(note) if note else None)):
@@ -51,7 +52,7 @@ class MatchClaims:
 
     @unavailable_on_outage
     async def release(self, principal: Principal, server_id: str) -> None:
-        """End the claim on a match of the caller, regardless of who has it; nothing changes if there is none."""
+        """End the claim on a match, regardless of the person it is for. This has no effect if there is no claim."""
         row = await self._own(principal, server_id)
         record = self._audit.act_of(principal, Action.CLAIM_RELEASED, target=row.id)
         try:

@@ -1,7 +1,8 @@
 """Create, read and cancel matches on behalf of callers.
 
-The web layer has checked scope and role. Checks here run in this order: request invalid, not found, owned by another
-organization. Creating a match only writes rows; a supervisor acquires it, woken by `notify` if it is in this process.
+The web layer has already checked scope and role. Here, the request is validated first; then NotFoundError or
+ForbiddenError is raised if the match does not exist or belongs to another organization. Creating a match only writes
+rows. Then a supervisor acquires the match; `notify` wakes the supervisor of this process.
 """
 
 from __future__ import annotations
@@ -61,27 +62,29 @@ from matchpod.storage.match_lists import list_matches
 from matchpod.storage.servers import Idempotency, ServerRow, ServerSummary, TooManyLiveError
 
 RCON_PASSWORD_BYTES: Final = 16
-"""128 bits, as 32 hex characters, which need no quotes in a console."""
+"""Number of random bytes in an RCON password: 128 bits. The password is in hex, because that needs no quotes in a
+console."""
 
 LIVE_RETRY_S: Final = 30
-"""Retry-After if an organization has too many live matches. One of them may end soon."""
+"""Retry-After in seconds of the error that an organization has too many live matches. One of them may end soon."""
 
 _encode: Final = msgspec.json.Encoder().encode
 _log = logging.getLogger(__name__)
 
 
 class Creation(msgspec.Struct, frozen=True):
-    """The server of a create request."""
+    """The response to a create request."""
 
     server: match_head.ServerView
     is_replayed: bool = False
-    """True if an earlier request with the same idempotency key created it."""
+    """True if an earlier request with the same idempotency key created the match."""
 
 
 class Matches:
-    """The matches of all organizations; each organization can access only its own.
+    """Creates, reads and cancels matches. Each organization can access only its own matches.
 
-    `db_version` returns a number that differs after each change of the database; None if it cannot be read at once.
+    `db_version` returns a number that changes with each change of the database, or None if it cannot be read without
+    waiting.
     """
 
     def __init__(  # noqa: PLR0913 - one argument per collaborator
@@ -129,16 +132,17 @@ class Matches:
     async def create(
         self, principal: Principal, body: bytes, idempotency_key: str | None, *, caller: TraceContext | None = None
     ) -> Creation:
-        """Create a match, or return the one created with the same idempotency key and body within the last day.
+        """Create a match, or return the match that was created with the same idempotency key and body in the last day.
 
-        `caller` is the trace that the match belongs to.
+        `caller` is the caller's trace context, of which the match's spans become part.
         """
         check_key(idempotency_key)
         decoded = decode_json(body)
         now_ms = self._clock.now_ms()
         used = used_key(principal.org_id, idempotency_key, decoded, now_ms)
         earlier = await earlier_use(self._db, used) if used is not None else None
-        # Before validation, so that a repeated request gets its match even if the region was switched off since.
+        # Check this before validation, so that a repeated request returns its match even if the region is now switched
+        # off.
         if used is not None and earlier is not None and earlier[0] == used.body_hash:
             return await self._replayed(principal, earlier[1])
         callback_private = await self._private_callbacks.are_allowed()
@@ -150,19 +154,19 @@ class Matches:
 
     @unavailable_on_outage
     async def check(self, body: bytes) -> None:
-        """Raise InvalidParamsError with all faults if `create` would reject the body; create nothing."""
+        """Validate the body as `create` does, without creating a match. Raise InvalidParamsError with all faults."""
         await self._read_request(decode_json(body), callback_private=await self._private_callbacks.are_allowed())
 
     @unavailable_on_outage
     async def get(self, principal: Principal, server_id: str) -> match_head.ServerView:
-        """The server, with the live view of its match while it is running."""
+        """Return the view of a server, with the live state of its match while the server is running."""
         found = await servers.summary(self._db, server_id) if read_server_id(server_id) else None
         row = require_own(principal, found, "server")
         return await self._view(principal, row, await self._state(principal, row))
 
     @unavailable_on_outage
     async def get_encoded(self, principal: Principal, server_id: str) -> EncodedServer:
-        """Return the server as JSON, which is cached until the row or the state of the match changes."""
+        """Return the view of a server as JSON. It is cached until the row or the state of the match changes."""
         columns = await servers.summary_columns(self._db, server_id) if read_server_id(server_id) else None
         row = require_own(principal, None if columns is None else servers.to_summary(columns), "server")
         state, audience = await self._state(principal, row), principal.audience
@@ -171,20 +175,20 @@ class Matches:
             return found
         body = _encode(await self._view(principal, row, state))
         encoded = EncodedServer(org_id=row.org_id, columns=columns or (), state=state, body=body)
-        # Two kinds are not cached: the details of a cancellation are partly in other rows, and a running match whose
-        # state could not be shown may be shown the next time.
+        # Do not cache a canceled match, because its details are partly in other rows, nor a running match whose state
+        # could not be built, because this may work the next time.
         if row.reason is None and (state is not None or row.status is not ServerStatus.RUNNING):
             self._encoded.keep(row.id, encoded, audience=audience)
         return encoded
 
     def get_at_once(self, principal: Principal, server_id: str) -> EncodedServer | None:
-        """Return the cached JSON of a server without waiting, if it is current; if None, call `get_encoded`."""
+        """Return the cached JSON of a server if it is up to date, without waiting. If None, call `get_encoded`."""
         kept = self._encoded.latest(server_id, audience=principal.audience)
         version = None if kept is None or self._db_version is None else self._db_version()
         if kept is None or version is None or kept.org_id != principal.org_id:
             return None
         try:
-            if kept.version != version:  # something was written, perhaps this row
+            if kept.version != version:  # the database has changed, perhaps in this row
                 if result_at_once(servers.summary_columns(self._db, server_id)) != kept.columns:
                     return None
                 kept.version = version
@@ -195,7 +199,7 @@ class Matches:
         return kept if is_current else None
 
     async def _state(self, principal: Principal, row: ServerSummary) -> LiveState | None:
-        """The state of a running match; None if it is not running, or if its state cannot be shown."""
+        """Return the state of a running match; None if the match is not running, or if its state cannot be built."""
         if row.status is not ServerStatus.RUNNING:
             return None
         live = self._live.get(row.id)
@@ -216,14 +220,14 @@ class Matches:
 
     @unavailable_on_outage
     async def server_list(self, principal: Principal, query: MatchListQuery) -> ServersPage:
-        """The organization's servers, newest first."""
+        """Return a page of the organization's servers, newest first."""
         total, found = await list_matches(self._db, principal.org_id, query, positions=self._positions)
         items = await server_items(self._db, [match_head.visible_row(row, principal.audience) for row in found])
         return ServersPage(page=query.page, page_size=query.page_size, total=total, items=items)
 
     @unavailable_on_outage
     async def cancel(self, principal: Principal, server_id: str) -> None:
-        """End a match without a result. Canceling it again changes nothing and sends no second callback."""
+        """Cancel a match. If it is already canceled, nothing changes, and no second callback is sent."""
         row = await self._own_row(principal, server_id)
         if not row.has_ended and await self._cancel(principal, row):
             return
@@ -233,7 +237,7 @@ class Matches:
 
     @unavailable_on_outage
     async def by_external_id(self, principal: Principal, external_id: str) -> match_head.MatchView:
-        """The organization's newest match with this external id, with its result if it is finished."""
+        """Return the organization's newest match with this external id, with its result if it has finished."""
         if fault := external_id_fault(external_id):
             raise errors.InvalidFieldsError((fault.at(FieldPath(("externalMatchId",))),))
         row = await servers.newest_by_external_id(self._db, principal.org_id, external_id)
@@ -269,7 +273,8 @@ class Matches:
                 max_live=self._max_live,
             )
         except (DuplicateError, TooManyLiveError) as exc:
-            # A concurrent request used the same key. Without a key, the duplicate is a bug.
+            # A concurrent request used the same idempotency key. If this request has no key, a DuplicateError is a bug:
+            # raise it.
             earlier = await earlier_use(self._db, used) if used is not None else None
             if used is not None and earlier is not None:
                 if earlier[0] != used.body_hash:
@@ -279,7 +284,8 @@ class Matches:
                 raise
             raise _too_many_live(self._max_live) from None
         except DatabaseUnavailableError:
-            # An interrupted COMMIT may have succeeded, and a caller without a key would create a second match.
+            # An interrupted COMMIT may have succeeded. If this raised an error, a caller without an idempotency key
+            # would retry and create a second match.
             if await servers.get(self._db, row.id) is None:
                 raise
         self._report_created(row, request)
@@ -298,7 +304,7 @@ class Matches:
         return self._clock.now_ms() / 1000
 
     async def _replayed(self, principal: Principal, server_id: str) -> Creation:
-        """The current view of a server that an earlier request created."""
+        """Return the current view of a server that an earlier request created."""
         row = await self._own_row(principal, server_id)
         ending = await ending_of(self._db, row.id, row)
         view = match_head.created_view(row, rcon_password=self._rcon_password(principal, row), ending=ending)
@@ -370,7 +376,7 @@ class Matches:
         return require_own(principal, found, "server")
 
     async def _cancel(self, principal: Principal, row: ServerRow) -> bool:
-        """End an open match; False if it has ended in the meantime."""
+        """Cancel an open match. False if it has ended in the meantime."""
         reason, live = CancelReason.CANCELED_BY_USER, self._live.get(row.id)
         is_complete = None if live is None else live.fold.match.is_log_complete
         record = self._audit.act_of(principal, Action.MATCH_CANCELED, target=row.id)

@@ -1,7 +1,7 @@
-"""Create and end the tokens of overlays, which show a match in a stream to viewers without a log-in.
+"""Create and end the tokens of overlays. An overlay shows a match in a video stream, and needs no log-in.
 
-A token is in the URL that a streamer enters in their streaming software. The token gives access to its match and
-nothing else. It works until it is ended, even after the match. Only its hash is stored.
+The token is part of the URL that a streamer enters in their streaming software. It gives access only to its match, and
+is valid until it is ended, even after the match. Only its hash is stored.
 """
 
 from __future__ import annotations
@@ -34,7 +34,7 @@ class Overlay(msgspec.Struct, frozen=True):
 
 
 class Overlays:
-    """Manages the overlay tokens of all organizations."""
+    """Creates, checks and ends the overlay tokens of all organizations."""
 
     def __init__(
         self,
@@ -51,7 +51,7 @@ class Overlays:
 
     @unavailable_on_outage
     async def create(self, principal: Principal, server_id: str) -> str:
-        """Create a token for one of the caller's matches; ForbiddenError if they may not create matches."""
+        """Create a token for a match of the caller; ForbiddenError if the caller may not act on matches."""
         row = await self._own(principal, server_id)
         token = new_token(self._random_bytes(TOKEN_RANDOM_BYTES))
         stored = OverlayToken(
@@ -69,17 +69,17 @@ class Overlays:
         return None if found is None else Overlay(server_id=found.server_id, org_id=found.org_id)
 
     def id_of(self, token: str) -> str:
-        """Return the id of a token, for `valid_tokens`; it is not a secret."""
+        """Return the id of a token, which `valid_tokens` needs. The id is not secret."""
         return token_hash(token)
 
     @unavailable_on_outage
     async def valid_tokens(self, ids: Sequence[str]) -> set[str]:
-        """Return the ids of the tokens that were not ended."""
+        """Return those of the token ids whose tokens are still valid."""
         return await overlay_tokens.existing(self._db, ids)
 
     @unavailable_on_outage
     async def end(self, principal: Principal, server_id: str) -> int:
-        """End all tokens of one of the caller's matches; return how many there were."""
+        """End all tokens of a match of the caller's organization. Return the number of ended tokens."""
         row = await self._own(principal, server_id)
         record = self._audit.act_of(principal, Action.OVERLAYS_ENDED, target=row.id)
         try:

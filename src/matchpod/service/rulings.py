@@ -1,7 +1,7 @@
 """Rule on matches that have ended, and withdraw rulings, for the API, the console and the command line.
 
-A ruling does not change the outcome or the result of its match, and sends no callback. Only the last ruling counts, but
-all are stored. The web layer has checked scope and role.
+A ruling does not change the outcome or the result of its match, and sends no callback. All rulings on a match are
+stored, but only the last ruling counts. The web layer has already checked scope and role.
 """
 
 from __future__ import annotations
@@ -43,15 +43,15 @@ from matchpod.storage.rulings import RulingRow
 from matchpod.storage.servers import Idempotency, ServerRow
 
 PER_MINUTE: Final = 120
-"""Maximum number of rulings and withdrawals per organization and minute. Each is stored forever, and sent to all
-readers of the organization's stream."""
+"""Maximum number of rulings and withdrawals per organization and minute. They are limited because they are stored
+forever, and sent to all subscribers of the organization's stream."""
 
 _encode: Final = msgspec.json.Encoder().encode
 _log = logging.getLogger(__name__)
 
 
 class Rulings:
-    """The rulings on the matches of all organizations. `wake` is called when an event was stored."""
+    """Stores and withdraws rulings on the matches of all organizations. `wake` is called after an event was stored."""
 
     def __init__(
         self,
@@ -75,9 +75,9 @@ class Rulings:
     async def rule(
         self, principal: Principal, server_id: str, body: bytes, request_key: str | None
     ) -> tuple[Ruling, bool]:
-        """Rule on a match of the caller, or return the ruling made with the same key and body within the last day.
+        """Rule on a match, or return the ruling that was made with the same key and body in the last day.
 
-        Also return True if it is an earlier ruling.
+        The second value is True if an earlier ruling is returned.
         """
         check_key(request_key)
         decoded = decode_json(body)
@@ -97,14 +97,14 @@ class Rulings:
 
     @unavailable_on_outage
     async def withdraw(self, principal: Principal, server_id: str) -> None:
-        """Withdraw the current ruling on a match of the caller; NotFoundError if there is none."""
+        """Withdraw the current ruling on a match. Raise NotFoundError if there is no ruling."""
         row = await self._own_row(principal, server_id)
         await self.end(row, actor=principal.actor, key_id=principal.key_id)
 
     async def make(
         self, row: ServerRow, request: RulingRequest, *, actor: str, key_id: str, used: Idempotency | None = None
     ) -> Ruling:
-        """Store a ruling, which becomes the current one. `actor` is named in the audit log, `key_id` in the ruling."""
+        """Store a ruling, which becomes the current ruling. `actor` is for the audit log, `key_id` for the ruling."""
         if request.winner is not RuledWinner.NONE and not has_ruled_teams(read_settings(row.settings)):
             raise errors.InvalidFieldsError((stated_fault(WINNER.name, "must be none: a deathmatch has no teams"),))
         now_ms = self._check_time(row)
@@ -136,7 +136,7 @@ class Rulings:
         return ruling
 
     async def end(self, row: ServerRow, *, actor: str, key_id: str) -> None:
-        """Withdraw the current ruling; earlier rulings do not become current again."""
+        """Withdraw the current ruling. Earlier rulings do not become current again."""
         ruling = read_ruling(row.ruling)
         if row.ruling is None or ruling is None:
             raise errors.NotFoundError("There is no ruling on this match.")
@@ -154,7 +154,7 @@ class Rulings:
             ) from None
 
     def _check_time(self, row: ServerRow) -> int:
-        """Return the current time; raise an error if the match cannot be ruled on now."""
+        """Return the current time. Raise an error if the match has not ended, or ended too long ago for a ruling."""
         now_ms = self._clock.now_ms()
         if not row.has_ended or row.ended_at_ms is None:
             raise errors.MatchNotEndedError("The match has not ended. It can be ruled on once it has an outcome.")
@@ -174,7 +174,7 @@ class Rulings:
         return require_own(principal, found, "server")
 
     async def _earlier(self, used: Idempotency | None) -> Ruling | None:
-        """Return the ruling made with the same key and body; IdempotencyConflictError if the body was different."""
+        """Return the ruling of an earlier request with the same key; IdempotencyConflictError if the bodies differ."""
         ruling_id = await made_before(self._db, used)
         row = None if ruling_id is None else await rulings.get(self._db, ruling_id)
         return None if row is None else ruling_of(row)

@@ -1,1 +1,1 @@
-"""Build what callers and people see of matches: servers, lists, the wall, history, callbacks."""
+"""Read matches for the API and the console: servers, lists, the wall, history and callbacks."""

@@ -1,4 +1,4 @@
-"""Build the API views of callbacks and their delivery attempts from rows; secrets are hidden."""
+"""Build the API views of callbacks and their delivery attempts from rows. Secrets are masked."""
 
 from __future__ import annotations
 
@@ -20,7 +20,8 @@ from matchpod.storage.callback_lists import MAX_LISTED, CallbackSummary
 from matchpod.storage.outbox import AttemptRow
 
 MAX_SHOWN_ATTEMPTS: Final = 100
-"""Maximum number of attempts in the details of a callback. There are two, and one more per request to send it again."""
+"""Maximum number of attempts in the details of a callback. Usually there are one or two, but each redelivery adds
+one."""
 
 _HEADERS = StoredReader[dict[str, str]](dict[str, str])
 
@@ -122,8 +123,9 @@ def callbacks_page(query: CallbacksQuery, total: int, rows: Sequence[CallbackSum
 
 
 def callback_detail(row: CallbackSummary, attempts: Sequence[AttemptRow], body: bytes) -> CallbackDetail:
-    """A callback with its attempts; the stored body is included unchanged."""
-    # Leave out an attempt that was recorded after the row was read, so that count and state agree with the list.
+    """Build the view of a callback with its attempts. The stored body is included unchanged."""
+    # Leave out attempts that were recorded after the row was read, so that the list agrees with the count and the
+    # state.
     shown = tuple(attempt_view(attempt) for attempt in attempts if attempt.number <= row.attempts)
     return view_of(CallbackDetail, row, **_shown(row), attempts=shown, body=msgspec.Raw(body))
 

@@ -1,4 +1,4 @@
-"""Read who won a deathmatch from its result. The winners of other modes are in their maps."""
+"""Read from the result of a deathmatch who won it. In other modes, the rows of the maps have the winners."""
 
 from __future__ import annotations
 
@@ -11,11 +11,11 @@ from matchpod.core.stored.stored_json import StoredReader, UnreadableError
 
 
 class DeathmatchWinner(msgspec.Struct, frozen=True, kw_only=True):
-    """Who won a deathmatch: a player of a free-for-all, or one of two teams. All None if that is not known."""
+    """Who won a deathmatch: a player of a free-for-all, or a team. All fields are None if the winner is unknown."""
 
     steam_id: str | None = None
     name: str | None = None
-    """What the player is called: their SteamID if the log has no name."""
+    """The name of the player, or their SteamID if the log has no name."""
     team: Winner | None = None
 
 
@@ -40,8 +40,8 @@ def read_winner(result: bytes | None, settings: GameSettings) -> DeathmatchWinne
     try:
         stored = _RESULT.read(result)
     except UnreadableError:
-        return DeathmatchWinner()  # lists of matches show the others
-    if not settings.is_free_for_all:  # its best player has not won it
+        return DeathmatchWinner()  # do not fail, so that lists show all other matches
+    if not settings.is_free_for_all:  # the team has won it, not its best player
         return DeathmatchWinner(team=stored.winner_team)
     steam_id = stored.winner_steam_id
     names = {player.steam_id: player.name for player in stored.players}

@@ -1,4 +1,4 @@
-"""Show the demos of maps, and find the file or the link to download one."""
+"""Show the demos of maps, and find the file or link from which a demo is downloaded."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ from matchpod.storage import demos
 from matchpod.storage.demos import DemoRow
 
 LINK_S: Final = 900
-"""Seconds during which a download from a bucket can be started with a link. The download itself may take longer."""
+"""Lifetime in seconds of a link to a file in a bucket. A download that has begun may take longer."""
 RETRY_AFTER_S: Final = 5
 
 
@@ -70,7 +70,7 @@ class Download(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class Demos:
-    """The demos of all organizations; each organization can read only its own."""
+    """Reads the demos of maps. Each organization can read only its own demos."""
 
     def __init__(self, *, db: Database, history: History, storage: DemoStorage) -> None:
         self._db = db
@@ -88,12 +88,15 @@ class Demos:
 
     @unavailable_on_outage
     async def download(self, principal: Principal, map_id: str, number: int | None) -> Download:
-        """Return the file with this number, or without one the file that counts; NotFoundError if not available."""
+        """Return the file with this number or, if None, the file that counts; NotFoundError if not available."""
         row = await self._history.own_map(principal, map_id)
         return await find_download(self._storage, await self._of_map(row.id), number)
 
     async def read(self, file: Download, start: int, size: int) -> AsyncIterator[bytes]:
-        """Yield a part of a file that has no link; NotFoundError or UnavailableError at its first piece."""
+        """Yield a byte range of a file that has no link.
+
+        The first piece raises NotFoundError if the file is gone, and UnavailableError if the storage is unavailable.
+        """
         pieces = self._storage.read(file.key, start, size)
         if pieces is None:
             raise NotFoundError("The file can only be downloaded from its link.")
@@ -110,7 +113,7 @@ class Demos:
 
 
 async def find_download(storage: DemoStorage, found: Sequence[DemoRow], number: int | None) -> Download:
-    """Return the file with this number, or without one the file that counts; NotFoundError if not available."""
+    """Return the file with this number or, if None, the file that counts; NotFoundError if not available."""
     if number is None:
         row = counting_file(found)
     else:
@@ -126,7 +129,7 @@ async def find_download(storage: DemoStorage, found: Sequence[DemoRow], number: 
 
 
 def demo_view(map_id: str, found: Sequence[DemoRow]) -> DemoView | None:
-    """Return the view of a map's demo from its files; None if there are none."""
+    """Build the view of a map's demo from the rows of its files; None if there are no files."""
     shown = demo_of_map(found)
     if shown is None:
         return None
@@ -141,7 +144,7 @@ def demo_view(map_id: str, found: Sequence[DemoRow]) -> DemoView | None:
 
 
 def demo_file(row: DemoRow, number: int) -> DemoFile:
-    """Return the view of a file."""
+    """Build the view of a file of a demo."""
     is_uploaded = row.begun_at_ms is not None and row.ended_at_ms is not None
     return DemoFile(
         number=number,

@@ -1,7 +1,7 @@
-"""Cache the JSON of servers that were requested, so that an unchanged response is not built again.
+"""Cache the JSON of requested servers, so that a response is not built again if nothing has changed.
 
-A response depends only on the columns of the row, the state of the match and the audience, and is used only if all
-three are the same. The caller of `find` has to check which organization the server belongs to.
+A response depends only on the columns of the server's row, the state of its match and the audience. It is used only if
+all three are unchanged. The caller of `find` has to check that the server belongs to the caller's organization.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ from matchpod.ports import Row
 from matchpod.service.identity.principals import Audience
 
 MAX_KEPT: Final = 1_000
-"""Maximum number of cached responses, about 5 KB each. The oldest response is dropped first."""
+"""Maximum number of cached responses; each takes about 5 KB. The oldest response is dropped first."""
 
 
 class EncodedServer(msgspec.Struct, kw_only=True, eq=False):
@@ -25,16 +25,16 @@ class EncodedServer(msgspec.Struct, kw_only=True, eq=False):
     org_id: str
     columns: Row
     state: LiveState | None
-    """None unless the match is running."""
+    """The state of the match; None unless it is running."""
     body: bytes
     packed: bytes | None = None
-    """The compressed body, set when it is needed for the first time."""
+    """The compressed body; None until it is needed for the first time."""
     version: int | None = None
     """The version of the database at which the columns were last read."""
 
 
 class EncodedServers:
-    """A cache of the latest response for each server and audience."""
+    """A cache of the latest response per server and audience."""
 
     def __init__(self, max_kept: int = MAX_KEPT) -> None:
         self._max_kept = max_kept
@@ -55,7 +55,7 @@ class EncodedServers:
         return kept if kept is not None and kept.state is state and kept.columns == columns else None
 
     def keep(self, server_id: str, encoded: EncodedServer, *, audience: Audience) -> None:
-        """Cache a response in place of the previous one."""
+        """Cache a response. It replaces the previous response for this server and audience."""
         key = (server_id, audience)
         self._kept[key] = encoded
         self._kept.move_to_end(key)

@@ -1,4 +1,4 @@
-"""Read how a match ended: why, when, which listed players were missing, and what was ruled afterwards."""
+"""Read how a match ended: why and when, which listed players were missing, and the current ruling."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ _RULINGS = StoredReader[Ruling](Ruling)
 
 
 async def match_of(db: Database, row: ServerSummary) -> MatchView:
-    """Return a match as stored, with its result if it is finished."""
+    """Build the view of a match from what is stored, with its result if it has finished."""
     outcome = await outbox.outcome_of(db, row.id) if row.has_ended else None
     if outcome is None:
         return match_view(row, result=None)
@@ -36,14 +36,17 @@ async def ending_of(db: Database, server_id: str, columns: EndColumns) -> Ending
 
 
 async def endings_of(db: Database, servers: Sequence[tuple[str, EndColumns]]) -> list[Ending]:
-    """Return how the matches of servers ended, in the same order. Details of a cancellation are in its callback."""
+    """Return how the matches of servers ended, in the same order.
+
+    Details of a cancellation are read from the body of its callback.
+    """
     canceled = [server_id for server_id, end in servers if end.reason is not None]
     bodies = await outbox.callback_bodies(db, canceled) if canceled else {}
     return [build_ending(columns, bodies.get(server_id)) for server_id, columns in servers]
 
 
 def build_ending(columns: EndColumns, callback_body: bytes | None) -> Ending:
-    """Return how a match ended. The body of the callback is needed for a cancellation only."""
+    """Return how a match ended. `callback_body` is needed only if the match was canceled."""
     if columns.ended_at_ms is None:
         return IN_PROGRESS
     stored = IN_PROGRESS if callback_body is None else _STORED.read(callback_body)
@@ -58,7 +61,7 @@ def build_ending(columns: EndColumns, callback_body: bytes | None) -> Ending:
 
 
 def read_ruling(stored: bytes | None) -> Ruling | None:
-    """Decode the current ruling, as stored by any version; None if there is none."""
+    """Decode the current ruling, which any version may have stored; None if there is no ruling."""
     return None if stored is None else _RULINGS.read(stored)
 
 

@@ -1,8 +1,8 @@
 """Read series and maps on behalf of callers: lists, details, rounds, timelines and leaderboards.
 
-The web layer has checked scope and query. Checks here run in this order: not found, owned by another organization.
-Final maps are read from the database. The numbers of maps that are being played come from the match in memory, all from
-the same moment, so that they agree with each other.
+The web layer has already checked scope and query. Here, NotFoundError is raised if something does not exist, and
+ForbiddenError if it belongs to another organization. Finalized maps are read from the database. The statistics of other
+maps are computed from the match in memory, without an await, so that they are consistent.
 """
 
 from __future__ import annotations
@@ -49,7 +49,7 @@ _NOT_BEGUN: Final = (ServerPhase.ALLOCATING, ServerPhase.PENDING)
 
 
 class History:
-    """The series and maps of all organizations; each organization can read only its own."""
+    """Reads series and maps. Each organization can read only its own."""
 
     def __init__(self, *, db: Database, live: LocalMatches, remote: RemoteMatches) -> None:
         self._db = db
@@ -61,12 +61,12 @@ class History:
 
     @unavailable_on_outage
     async def series_list(self, principal: Principal, query: ListQuery) -> views.SeriesPage:
-        """The organization's series, newest first."""
+        """Return a page of the organization's series, newest first."""
         return await self._series_page(principal, query)
 
     @unavailable_on_outage
     async def server_series(self, principal: Principal, server_id: str, query: ListQuery) -> views.SeriesPage:
-        """The series played on a server: at most one; none if the game mode has no series or the query excludes it."""
+        """Return a page with the series of a server: at most one series, or none if the query or game mode has none."""
         await self._own_server(principal, server_id)
         return await self._series_page(principal, msgspec.structs.replace(query, server_id=server_id))
 
@@ -78,13 +78,13 @@ class History:
 
     @unavailable_on_outage
     async def series(self, principal: Principal, series_id: str) -> views.SeriesDetail:
-        """The series with this id (`ser_…` or UUID) and the scores of its maps."""
+        """Return the series with this id (`ser_…` or UUID), with the scores of its maps."""
         key = read_series_id(series_id)
         found = None if key is None else await history.get_series(self._db, key)
         row = require_own(principal, None if found is None else found[0], "series")
         end = EndColumns() if found is None else found[1]
         maps = await history.maps_of(self._db, row.server_id)
-        if not _agree(row, maps):  # a map or the series ended between the two reads
+        if not _agree(row, maps):  # a map or the series ended between the two reads: read the series again
             row, end = await history.get_series(self._db, row.id) or (row, end)
         marks = await self._marks([row.server_id])
         ending = await ending_of(self._db, row.server_id, end)
@@ -95,14 +95,14 @@ class History:
 
     @unavailable_on_outage
     async def matches(self, principal: Principal, query: MatchListQuery) -> match_lists.MatchesPage:
-        """The organization's matches with their teams, maps and scores, newest first."""
+        """Return a page of the organization's matches with their teams, maps and scores, newest first."""
         return await match_lists.read_page(self._db, principal.org_id, query, self._positions)
 
     # --- maps -----------------------------------------------------------------------------------------------------
 
     @unavailable_on_outage
     async def maps(self, principal: Principal, query: ListQuery) -> views.MapsPage:
-        """The organization's maps, newest first."""
+        """Return a page of the organization's maps, newest first."""
         total, listed = await history_lists.list_maps(self._db, principal.org_id, query, positions=self._positions)
         marks = await self._marks([row.server_id for row in listed])
         return views.maps_page(query, total, listed, rulings=await self._rulings(listed), marks=marks)
@@ -116,7 +116,7 @@ class History:
 
     @unavailable_on_outage
     async def events(self, principal: Principal, map_id: str, query: EventsQuery) -> views.EventsPage:
-        """The next items of the map's timeline."""
+        """Return the next page of the map's timeline."""
         row = await self.own_map(principal, map_id)
         found = await map_events.read_after(self._db, row.id, query.after_seq, limit=query.limit)
         return views.events_page(row.id, query, found)
@@ -141,13 +141,13 @@ class History:
 
     @unavailable_on_outage
     async def own_map(self, principal: Principal, map_id: str) -> MapRow:
-        """The stored row of the organization's map."""
+        """Return the stored row of a map that belongs to the caller's organization."""
         key = read_map_id(map_id)
         return require_own(principal, None if key is None else await history.get_map(self._db, key), "map")
 
     @unavailable_on_outage
     async def own_maps(self, principal: Principal, server_id: str) -> list[MapRow]:
-        """The stored rows of all maps on the organization's server, in their order."""
+        """Return the stored rows of all maps of a server of the caller's organization, in the order of the maps."""
         await self._own_server(principal, server_id)
         return await history.maps_of(self._db, server_id)
 
@@ -156,7 +156,7 @@ class History:
         return require_own(principal, None if key is None else await servers.summary(self._db, key), "server")
 
     async def _marks(self, server_ids: Sequence[str]) -> dict[str, Marks]:
-        """The marks of matches, by server id; matches without marks are left out."""
+        """Return the marks (labels and similar columns) of matches by server id. Matches without marks are left out."""
         found = await servers.marks_of(self._db, server_ids)
         return {server_id: read_marks(stored) for server_id, stored in found.items()}
 
@@ -170,14 +170,14 @@ class History:
         return (await self._rulings((row,))).get(row.server_id)
 
     async def _statistics(self, row: MapRow) -> tuple[MapRow, MapStats]:
-        """The current state of the map and its statistics, both from the same moment."""
+        """Return the current row of a map and its statistics, consistent with each other."""
         row, match = await self._current(row)
         if match is not None:
             return row, rows.stats_of_map(match, row.id, row.map_number)
         return row, (await history.stats_of(self._db, row.id) if row.is_final else None) or _no_stats(row)
 
     async def _current(self, row: MapRow) -> tuple[MapRow, Match | None]:
-        """Return the current row of the map, and the match if the statistics have to be read from it.
+        """Return the current row of a map, and the match if the map's statistics must be computed from it.
 
         The match must be used before the next await.
         """
@@ -187,26 +187,28 @@ class History:
         if server is None or server.phase in _NOT_BEGUN:
             return row, None
         if server.phase is not ServerPhase.RUNNING:
-            # The match has ended, perhaps after the read of the row. If it was canceled, statistics are stored later.
+            # The match has ended, perhaps after the row was read. Statistics of a canceled match are stored some time
+            # later.
             row = await history.get_map(self._db, row.id) or row
             if row.is_final:
                 return row, None
         live = self._live.get(server.id)
         with logged_if_failed(server.id):
             match = await self._remote.match(server) if live is None else live.fold.match
-            if rows.has_map(match, row.map_number):  # a newer version may know a mode that this one does not
+            if rows.has_map(match, row.map_number):  # False if a newer version knows a mode that this version does not
                 return _row_now(row, server, match), match
         return row, None
 
 
 def _row_now(row: MapRow, server: ServerRow, match: Match) -> MapRow:
-    """Build the row of the map from the match. Not async, because the match may change during an await."""
+    """Build the current row of a map from the match. (Not async, because the match may change during an await.)"""
     now = rows.map_row(server, match, row.map_number, server_name=row.server_name)
     if row.status is MapStatus.CANCELLED and now.status is not MapStatus.FINISHED:
-        # The caller canceled the match; its log does not show that.
+        # The match was canceled by a request, of which its log contains nothing.
         now = msgspec.structs.replace(now, status=row.status)
     elif row.status is MapStatus.LIVE and now.status in (MapStatus.FINISHED, MapStatus.CANCELLED):
-        # The end of a map is stored with its last events. Until then it is shown as live, so that readers miss none.
+        # The end of a map is stored together with its last timeline items. Until then the map is shown as live, so that
+        # readers do not stop before the last items.
         now = msgspec.structs.replace(now, status=row.status, winner=None, finished_at_ms=None, duration_s=None)
     return now
 
@@ -218,7 +220,7 @@ def _no_stats(row: MapRow) -> MapStats:
 def _agree(series: SeriesRow, maps: list[MapRow]) -> bool:
     """True if a series and its maps are consistent with each other."""
     won1, won2 = series_rules.maps_won([Winner(row.winner) for row in maps if row.winner is not None])
-    given = series.team1_maps_won - won1, series.team2_maps_won - won2  # maps that were given in advance have no row
+    given = series.team1_maps_won - won1, series.team2_maps_won - won2  # won before the match: no rows
     is_open = series.status in (MapStatus.UPCOMING, MapStatus.LIVE)
     has_open = any(row.status in (MapStatus.UPCOMING, MapStatus.LIVE) for row in maps)
     is_won = min(given) >= 0 and sum(given) == SeriesFormat(series.format).length - len(maps)
@@ -226,7 +228,7 @@ def _agree(series: SeriesRow, maps: list[MapRow]) -> bool:
 
 
 async def demos_of_maps(db: Database, map_ids: Sequence[str]) -> dict[str, views.DemoOfMap]:
-    """Return the demos of maps by their ids; maps without a recording are left out."""
+    """Return the demos of maps by map id. Maps without a recording are left out."""
     by_map: dict[str, list[DemoRow]] = {}
     for row in await demos.of_maps(db, map_ids):
         by_map.setdefault(row.map_id, []).append(row)

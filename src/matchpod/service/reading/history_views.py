@@ -265,7 +265,7 @@ class RoundsView(msgspec.Struct, frozen=True, kw_only=True, rename="camel"):
 def series_page(
     query: ListQuery, total: int, found: Sequence[tuple[ListedSeries, match_head.Ending]], marks: Mapping[str, Marks]
 ) -> SeriesPage:
-    """Build a page of series, each with its maps and how its match ended; `marks` has matches' marks by server id."""
+    """Build a page of series, each with its maps and with how its match ended. `marks` are by server id."""
     items = tuple(
         view_of(
             SeriesItem,
@@ -288,13 +288,13 @@ def series_detail(
     *,
     demos: Mapping[str, DemoOfMap],
 ) -> SeriesDetail:
-    """Build the view of a series with the scores of its maps, and how its match ended; `demos` are by map id."""
+    """Build the view of a series with the scores of its maps and with how its match ended. `demos` are by map id."""
     shown = tuple(map_view(row, demos.get(row.id)) for row in maps)
     return view_of(SeriesDetail, series, ending, marks, duration=series.duration_s, maps=shown)
 
 
 def map_view(row: MapRow, demo: DemoOfMap | None = None) -> SeriesDetailMap:
-    """The view of a map without its players."""
+    """Build the view of a map without its players."""
     shown = view_of(SeriesDetailMap, row, duration=row.duration_s, needed=row.is_needed, **_completeness(row))
     return shown if demo is None else msgspec.structs.replace(shown, demo=demo)
 
@@ -302,7 +302,7 @@ def map_view(row: MapRow, demo: DemoOfMap | None = None) -> SeriesDetailMap:
 def maps_page(
     query: ListQuery, total: int, rows: Sequence[MapRow], *, rulings: Mapping[str, Ruling], marks: Mapping[str, Marks]
 ) -> MapsPage:
-    """Build a page of maps; `rulings` and `marks` are of their matches, by server id."""
+    """Build a page of maps. `rulings` and `marks` are those of the maps' matches, by server id."""
     items = tuple(
         map_summary(row, marks=marks.get(row.server_id, NO_MARKS), ruling=rulings.get(row.server_id)) for row in rows
     )
@@ -317,7 +317,7 @@ def map_summary(row: MapRow, *, marks: Marks, ruling: Ruling | None) -> MapSumma
 def map_detail(
     row: MapRow, stats: MapStats, ruling: Ruling | None, marks: Marks, *, demo: DemoOfMap | None = None
 ) -> MapDetail:
-    """A map with its players; the stored statistics are included unchanged."""
+    """Build the view of a map with its players. The stored statistics are included unchanged."""
     shown = view_of(
         MapDetail,
         row,
@@ -341,7 +341,7 @@ def _completeness(row: MapRow) -> dict[str, object]:
 
 
 def events_page(map_id: str, query: EventsQuery, found: Sequence[tuple[int, bytes]]) -> EventsPage:
-    """A page of timeline items, given as numbers and JSON."""
+    """Build a page of timeline items; `found` is the number and JSON of each item."""
     return EventsPage(
         map_id=map_id,
         after_seq=query.after_seq,
@@ -352,18 +352,18 @@ def events_page(map_id: str, query: EventsQuery, found: Sequence[tuple[int, byte
 
 
 def leaderboard_view(row: MapRow, players: Sequence[msgspec.Raw], ruling: Ruling | None) -> LeaderboardView:
-    """The leaderboard, in the given order of players; the stored rows are included unchanged."""
+    """Build the view of a leaderboard. `players` are stored rows, which are included unchanged and in this order."""
     return view_of(LeaderboardView, row, map_id=row.id, players=tuple(players), ruling=ruling)
 
 
 def rounds_view(row: MapRow, rounds: bytes | None) -> RoundsView:
-    """The rounds, given as JSON; None if they were not stored when the map ended."""
+    """Build the view of a map's rounds, which are passed as JSON; None if no rounds were stored for the map."""
     known = {"complete": None, "missing_rounds": ()} if rounds is None else _completeness(row)
     return view_of(RoundsView, row, map_id=row.id, rounds=msgspec.Raw(rounds or b"[]"), **known)
 
 
 def demo_of_map(found: Sequence[DemoRow]) -> DemoOfMap | None:
-    """Return the demo of a map from its files; None if there is none."""
+    """Return the demo of a map from the rows of its files; None if there are no files."""
     if not found:
         return None
     state = state_of_map([row.state for row in found])
@@ -377,5 +377,5 @@ def demo_of_map(found: Sequence[DemoRow]) -> DemoOfMap | None:
 
 
 def counting_file(found: Sequence[DemoRow]) -> DemoRow | None:
-    """Return the file that counts, which is the last available file."""
+    """Return the file that counts: the last available file. None if no file is available."""
     return next((row for row in reversed(found) if row.state is DemoState.AVAILABLE), None)

@@ -1,4 +1,4 @@
-"""Show one match as a whole: what was requested, its progress, how its server was started, and what was delivered."""
+"""Show a match as a whole: its settings, its progress, the start of its server, and its callbacks."""
 
 from __future__ import annotations
 
@@ -40,21 +40,22 @@ from matchpod.storage.outbox import OutcomeRow
 from matchpod.storage.servers import ServerRow
 
 NEWEST: Final = 20
-"""Number of log entries that are searched for the last lines of a server."""
+"""Number of newest log entries that are searched for the last lines of a server."""
 MAX_LAST_LINES: Final = 40
 MAX_LAST_BYTES: Final = 8 * 1024
 
 
 class AcknowledgedBy(msgspec.Struct, frozen=True, kw_only=True):
-    """Who acknowledged a match, in words, and when."""
+    """Who acknowledged a match, by name, and when."""
 
     at_ms: int
     who: str
-    """The name or beginning of the key that they used, or `a link`; empty for matches of earlier versions."""
+    """The name of the actor: of the key (or its first characters), of the session's person, or `a link`. Empty for
+    matches of earlier versions."""
 
 
 class MadeRuling(msgspec.Struct, frozen=True, kw_only=True):
-    """A ruling, the names of the keys that made and withdrew it, and when it was withdrawn."""
+    """A ruling, the names of the actors who made and withdrew it, and when it was withdrawn."""
 
     ruling: Ruling
     who: str
@@ -63,10 +64,10 @@ class MadeRuling(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class MatchDetail(MatchHead, frozen=True, kw_only=True):
-    """A match, from its creation to its callback."""
+    """All that is shown about a match, from its creation to its callback."""
 
     is_fast: bool
-    """True if the region plays faster than real time, as sandboxes do."""
+    """True if games in the region run faster than real time, as in a sandbox."""
     settings: GameSettings
     pending_until_ms: int | None
     tries: int
@@ -79,42 +80,42 @@ class MatchDetail(MatchHead, frozen=True, kw_only=True):
     deathmatch_winner: DeathmatchWinner | None
     """Who won a deathmatch that has finished; None in other modes."""
     acknowledged: AcknowledgedBy | None
-    """Who acknowledged that the match has no result; None if it was not acknowledged, or need not be."""
+    """Who acknowledged that the match has no result; None if it was not canceled or is not acknowledged."""
 
     @property
     def has_ended(self) -> bool:
-        """True once its outcome is stored; shortly before, its phase is `ended` already."""
+        """True once the outcome of the match is stored. Its phase may be `ended` shortly before that."""
         return self.ended_at_ms is not None
 
     @property
     def maps_won(self) -> tuple[int, int]:
-        """Number of maps that each team has won, or was given in advance."""
+        """Number of maps that each team has won, including maps that the team was given at creation."""
         if self.progress is not None:
             return self.progress.maps_won
         return self.settings.maps_won.plus(*maps_won([Winner(played.winner) for played in self.maps if played.winner]))
 
     @property
     def winner(self) -> Winner | None:
-        """The team that won, or a tie; None while in progress, if canceled, and in a free-for-all."""
+        """The team that won, or a tie. None before the match has finished, if canceled, and in a free-for-all."""
         return winner_of(self, self.maps, self.maps_won, self.deathmatch_winner)
 
     @property
     def is_unacknowledged(self) -> bool:
-        """True if it failed and is not acknowledged."""
+        """True if the match failed and is not acknowledged."""
         return self.has_ended and self.acknowledged is None and group_of_ended(self.reason) is WallGroup.FAILED
 
 
 class FailureDetail(msgspec.Struct, frozen=True, kw_only=True):
-    """Details about a failed server, for people who may read its log; callers get one sentence."""
+    """Details about a failed server, for people who may read its log. Other callers get only a sentence."""
 
     error: str | None
-    """The recorded error, with the last output of a server that did not start; None if the region failed."""
+    """The recorded error, with the last output of a server that did not start. None unless the server itself failed."""
     last_lines: tuple[str, ...]
-    """The last lines of its log."""
+    """The last lines of the server's log."""
 
 
 class MatchDetails:
-    """The matches of all organizations; each organization can read only its own."""
+    """Reads the details of matches. Each organization can read only its own matches."""
 
     def __init__(
         self, *, db: Database, clock: Clock, regions: Regions, live: LocalMatches, remote: RemoteMatches
@@ -160,16 +161,16 @@ class MatchDetails:
 
     @unavailable_on_outage
     async def new_items(self, map_id: str, after_seq: int, *, limit: int) -> list[tuple[int, bytes]]:
-        """The next items of a map's timeline, as numbers and JSON; the caller has checked whose map it is."""
+        """Return the number and JSON of the next items of a map's timeline. The caller has checked who owns the map."""
         return await map_events.read_after(self._db, map_id, after_seq, limit=limit)
 
     @unavailable_on_outage
     async def failure(self, principal: Principal, server_id: str) -> FailureDetail:
-        """Why the server of a match failed: the recorded error, and the last lines of its log."""
+        """Return why the server of a match failed: the recorded error, and the last lines of the server's log."""
         row = await self._own_row(principal, server_id)
         newest = await raw_log.newest_of_kind(self._db, row.id, EntryKind.LOG, count=NEWEST)
         bodies = [entry.body for entry in reversed(newest) if entry.attempt in ("", row.attempt)]
-        # Other errors are about the region, and for operators only.
+        # Errors with other reasons are about the region, and only for operators.
         error = row.error if row.reason in (CancelReason.SERVER_FAILED, CancelReason.SERVER_LOST) else None
         return FailureDetail(error=error, last_lines=last_lines(bodies))
 
@@ -191,14 +192,14 @@ class MatchDetails:
 
     @unavailable_on_outage
     async def created_by(self, principal: Principal, server_id: str) -> str:
-        """Who created the match, by name; empty if the caller may not see it, or if it is not known."""
+        """Return the name of the match's creator; empty if the caller may not see it, or if it is unknown."""
         row = visible_row(await self._own_row(principal, server_id), principal.audience)
         names = await actor_names(self._db, [row.created_by])
         return names.get(row.created_by or "", "")
 
     @unavailable_on_outage
     async def actors(self, actors: Iterable[str]) -> dict[str, str]:
-        """The names of keys and sessions, by id; the caller has checked who may see them."""
+        """Return the names of keys and sessions by id. The caller has checked that they may be shown."""
         found = set(actors)
         return {actor: actor for actor in found} | await actor_names(self._db, found)
 
@@ -217,7 +218,7 @@ class MatchDetails:
 
 
 def last_lines(parts: Sequence[bytes]) -> tuple[str, ...]:
-    """The last lines of a log as text without control characters, bounded in number and size."""
+    """Return the last lines of a log (limited in number and size), without control characters."""
     end = b"".join(parts)[-MAX_LAST_BYTES - 1 :]
     if len(end) > MAX_LAST_BYTES:
         end = end.partition(b"\n")[2] or end  # the first line was cut
@@ -226,9 +227,9 @@ def last_lines(parts: Sequence[bytes]) -> tuple[str, ...]:
 
 
 async def read_progress(row: ServerRow, *, live: LocalMatches, remote: RemoteMatches) -> MatchProgress | None:
-    """Return the progress of a running match: from memory if this process drives it, else from its stored log.
+    """Return a running match's progress: from memory if this process drives the match, else from its stored log.
 
-    None if it cannot be built because of a bug.
+    None if the progress cannot be built because of a bug.
     """
     local = live.get(row.id)
     with logged_if_failed(row.id):
@@ -237,7 +238,7 @@ async def read_progress(row: ServerRow, *, live: LocalMatches, remote: RemoteMat
 
 
 def situation_of(row: ServerRow, progress: MatchProgress | None, now_ms: int, *, silent_ms: int | None) -> Situation:
-    """Return what may need attention in a match, from its row and, if known, its progress."""
+    """Return the facts that decide whether a match needs attention, from its row and, if known, its progress."""
     pending_ms = row.created_at_ms if row.phase is ServerPhase.PENDING else None
     if progress is None:
         return Situation(
@@ -263,7 +264,7 @@ def situation_of(row: ServerRow, progress: MatchProgress | None, now_ms: int, *,
 
 
 def _left_ms(progress: MatchProgress) -> tuple[int, ...]:
-    """When the missing players left, as far as that is known."""
+    """Return the times at which the missing players left, as far as these are known."""
     since = (player.since for player in progress.missing if player.since is not None)
     return tuple(left.from_ms for left in map(read_date, since) if left is not None)
 

@@ -1,8 +1,8 @@
 """Build `MatchHead`, the fields that all views of a match share, and the API's views of its server.
 
-Views are built from a row, the end of the match and, while it is played, its state. A field that all lists, pages and
-commands show belongs in `MatchHead`. The API's views declare their fields in the order of their JSON. Decrypted
-secrets are passed in.
+Views are built from the row, from how the match ended and, while it is played, from its state. A field that all lists,
+pages and commands show belongs in `MatchHead`. The fields of the API's views are declared in the order of the JSON.
+Secrets are decrypted by the callers of this module.
 """
 
 from __future__ import annotations
@@ -108,7 +108,7 @@ StoredPhase = Annotated[
 
 
 class Ending(msgspec.Struct, frozen=True, kw_only=True, rename="camel"):
-    """How a match ended; all None while it is in progress."""
+    """How a match ended. All fields are None while the match is in progress."""
 
     reason: CancelReason | None = None
     ended_at_ms: int | None = None
@@ -118,9 +118,9 @@ class Ending(msgspec.Struct, frozen=True, kw_only=True, rename="camel"):
     log_complete: bool | None = None
     error: str | None = None
     forfeited_to: Team | None = None
-    """The team that won without playing to the end; None if no team forfeited."""
+    """The team that won because the other team forfeited; None if no team forfeited."""
     ruling: Ruling | None = None
-    """The current ruling of an admin; None if there is none."""
+    """The current ruling of an admin on the match; None if there is no ruling."""
 
     @property
     def ended_at(self) -> str | None:
@@ -135,7 +135,7 @@ IN_PROGRESS = Ending()
 
 
 class MatchHead(Ending, frozen=True, kw_only=True):
-    """A match on its server, and how it ended."""
+    """The fields of a match that all its views share, including how it ended."""
 
     server_id: str
     game_id: str
@@ -144,7 +144,8 @@ class MatchHead(Ending, frozen=True, kw_only=True):
     status: ServerStatus
     phase: PublicPhase
     ip: str | None = None
-    """The address that players connect to; None until the server has been running, which proves the address correct."""
+    """The address to which players connect; None until the server was running, because only then is it known to be
+    correct."""
     port: int | None = None
     callback_url: str | None = None
     created_at_ms: int
@@ -275,7 +276,7 @@ class MatchView(msgspec.Struct, frozen=True, kw_only=True, rename="camel"):
 
 
 class StoredMaps(msgspec.Struct, frozen=True, kw_only=True):
-    """The stored state of a match's maps, with the same fields as its live view."""
+    """The stored state of a match's maps, with the same fields as the live view of the match."""
 
     map_number: int | None = None
     series_score: SeriesScore | None = None
@@ -321,16 +322,16 @@ class ServerItem(msgspec.Struct, frozen=True, kw_only=True, rename="camel"):
 
 
 def visible_row(row: _Row, audience: Audience) -> _Row:
-    """Return the row without what the audience may not see: who created the match, secrets in the callback URL."""
+    """Return the row; unless the audience may see them, without the creator and the secrets in the callback URL."""
     if audience.sees_creator:
         return row
     return replace(row, created_by=None, callback_url=None if row.callback_url is None else mask_url(row.callback_url))
 
 
 def summarize(row: ServerSummary, ending: Ending = IN_PROGRESS, *, progress: MatchProgress | None = None) -> MatchHead:
-    """Build the head of a match, with the phase of its progress if that is known.
+    """Build the head of a match. Its phase is that of `progress`, or else the stored phase.
 
-    `error` is the text for callers, not the error stored in the row.
+    The `error` of the head is the sentence for callers, not the error in the row.
     """
     was_running = row.running_at_ms is not None
     return view_of(
@@ -358,10 +359,10 @@ def server_view(
     live: LiveState | None = None,
     connect: str | None = None,
 ) -> ServerView:
-    """The view of a server, with the live state of its match while it is running."""
+    """Build the view of a server, with the live state of its match while the match is running."""
     state = stored_state(row) if live is None else live
     was_running = row.running_at_ms is not None
-    # Built from the row without a head, because this is the most frequent request.
+    # Build the view from the row, without a head, because this is the most frequent request.
     return view_of(
         ServerView,
         ending,
@@ -386,24 +387,24 @@ def server_view(
 
 
 def is_draining(row: ServerSummary) -> bool:
-    """True if the server of a match that has ended is kept for its demos."""
+    """True if the server of an ended match is kept until the demos of the match are uploaded."""
     is_kept = row.phase is ServerPhase.ENDING and row.reason not in BY_HAND
     return is_kept and read_marks(row.marks).gotv is not msgspec.UNSET
 
 
 def connect_command(row: ServerSummary, password: str | None) -> str | None:
-    """The console command with which players connect to a running server; None if it is not running."""
+    """Return the console command with which players connect to the server; None if the server is not running."""
     if row.phase is not ServerPhase.RUNNING or row.ip is None or row.port is None:
         return None
     address = f"connect {f'[{row.ip}]' if ':' in row.ip else row.ip}:{row.port}"
     if password is None:
         return address
-    # Quoted if necessary: a console splits commands at spaces, and `//` begins a comment.
+    # Quote the password if necessary, because a console splits commands at spaces, and `//` begins a comment.
     return f"{address}; password {password if _PLAIN.fullmatch(password) else quoted(password)}"
 
 
 def final_roster(settings: bytes, ending: Ending) -> bytes:
-    """The roster of an ended match as JSON; null unless its outcome says who joined."""
+    """Return the roster of an ended match as JSON; null if its outcome does not say which players joined."""
     joined = ending.connected_players
     if ending.reason is CancelReason.NO_PLAYERS_JOINED:
         joined = ()
@@ -415,13 +416,13 @@ def final_roster(settings: bytes, ending: Ending) -> bytes:
 
 
 def match_view(row: ServerSummary, *, result: bytes | None, ending: Ending = IN_PROGRESS) -> MatchView:
-    """The view of a match with its stored result (JSON)."""
+    """Build the view of a match. `result` is its stored result as JSON."""
     head = summarize(row, ending)
     return view_of(MatchView, head, head.marks, result=None if result is None else msgspec.Raw(result))
 
 
 def server_item(row: ServerSummary, ending: Ending, maps: StoredMaps, *, created_by_name: str | None) -> ServerItem:
-    """The view of a server in a list."""
+    """Build the view of a server in a list."""
     head = summarize(row, ending)
     return view_of(
         ServerItem,

@@ -1,4 +1,4 @@
-"""List matches for the console with their teams, maps and scores: a page needs a fixed number of queries."""
+"""List matches with their teams, maps and scores, for the console. A page needs a fixed number of queries."""
 
 from __future__ import annotations
 
@@ -43,7 +43,7 @@ class MatchMap(msgspec.Struct, frozen=True, kw_only=True):
 
     @property
     def name(self) -> str:
-        """The name of the map that was played, or else of the requested map."""
+        """The name of the map that was played or, if unknown, of the map that was requested."""
         return self.played_map_name or self.map_name
 
     @property
@@ -53,36 +53,36 @@ class MatchMap(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class MatchItem(MatchHead, frozen=True, kw_only=True):
-    """A match in a list; the teams are None in a deathmatch."""
+    """A match in a list. `team1` and `team2` are None in a deathmatch."""
 
     game_mode: str
     team1: str | None
     team2: str | None
     maps: tuple[MatchMap, ...]
-    """The maps that were played or may be played, in order; maps that are no longer needed are left out."""
+    """The maps that were or may still be played, in order, without maps that the series no longer needs."""
     played_s: int | None
-    """Total duration of its ended maps in seconds; None before the first map has ended."""
+    """Total duration in seconds of the match's ended maps; None before the first map has ended."""
     maps_won: tuple[int, int]
-    """Number of maps that each team has won, or was given in advance."""
+    """Number of maps that each team has won, including maps that the team was given at creation."""
 
     deathmatch_winner: DeathmatchWinner | None = None
     """Who won a deathmatch that has finished; None in other modes."""
 
     @property
     def winner(self) -> Winner | None:
-        """The team that won, or a tie; None while in progress, if canceled, and in a free-for-all."""
+        """The team that won, or a tie. None before the match has finished, if canceled, and in a free-for-all."""
         return winner_of(self, self.maps, self.maps_won, self.deathmatch_winner)
 
     @property
     def missing_count(self) -> int:
-        """Number of listed players who were absent at the end, if the match was canceled because of them."""
+        """Number of listed players whose absence caused the cancellation; 0 if there was another cause."""
         return len(self.absent_players or self.missing_players or ())
 
 
 def winner_of(
     ending: Ending, maps: Sequence[MatchMap], maps_won: tuple[int, int], deathmatch: DeathmatchWinner | None
 ) -> Winner | None:
-    """Return the team that won a match, or a tie; None if it has not finished or has no teams."""
+    """Return the team that won a match, or a tie. None if the match has not finished or has no teams."""
     if ending.forfeited_to is not None:
         return Winner(ending.forfeited_to)
     if deathmatch is not None:
@@ -93,7 +93,7 @@ def winner_of(
 
 
 class MatchesPage(msgspec.Struct, frozen=True, kw_only=True):
-    """One page of the matches that a query selects, and their total number."""
+    """A page of the matches that a query selects, and the total number of these matches."""
 
     page: int
     page_size: int
@@ -110,7 +110,7 @@ async def read_page(
 
 
 async def read_items(db: Database, found: Sequence[ServerSummary]) -> tuple[MatchItem, ...]:
-    """Return the matches on these servers, in their order."""
+    """Return the matches of these rows, in the same order."""
     endings = await endings_of(db, [(row.id, row) for row in found])
     winners = await _deathmatch_winners(db, found)
     maps: defaultdict[str, list[MapRow]] = defaultdict(list)

@@ -1,4 +1,4 @@
-"""Read the stored result of a match and the stored log of its server, byte for byte."""
+"""Read the stored result of a match, and the stored log of its server, byte for byte."""
 
 from __future__ import annotations
 
@@ -15,20 +15,20 @@ from matchpod.storage import outbox, raw_log, servers
 from matchpod.storage.servers import ServerRow
 
 PAGE: Final = 4
-"""Number of log entries that are read at once. An entry usually has some kilobytes, and 16 KiB at most."""
+"""Number of log entries per database read. An entry has usually a few kilobytes, and at most 16 KiB."""
 
 
 class MatchRecords:
-    """The results and logs of all organizations; each organization can read only its own."""
+    """Reads the results and logs of matches. Each organization can read only its own."""
 
     def __init__(self, *, db: Database) -> None:
         self._db = db
 
     @unavailable_on_outage
     async def result(self, principal: Principal, server_id: str) -> bytes:
-        """The result of a finished match as JSON, the same bytes as in its callback.
+        """Return the result of a finished match as JSON, with the same bytes as in its callback.
 
-        MatchNotEndedError while it is in progress, NotFoundError if it was canceled.
+        Raise MatchNotEndedError while the match is in progress, NotFoundError if it was canceled.
         """
         row = await self._own_row(principal, server_id)
         outcome = await outbox.outcome_of(self._db, row.id)
@@ -40,9 +40,9 @@ class MatchRecords:
 
     @unavailable_on_outage
     async def log(self, principal: Principal, server_id: str) -> AsyncIterator[bytes]:
-        """Return the log lines that the server has posted so far, in the order of their arrival, in chunks.
+        """Return, in chunks, the log lines that the server has posted so far, in the order of their arrival.
 
-        Secrets were overwritten before the lines were stored. Lines past their retention are missing.
+        Secrets were overwritten before the lines were stored. Lines past their retention time are missing.
         """
         return log_parts(self._db, await self._own_row(principal, server_id))
 
@@ -52,7 +52,7 @@ class MatchRecords:
 
 
 async def log_parts(db: Database, row: ServerRow) -> AsyncIterator[bytes]:
-    """Read the log of a match, without posts of servers that were replaced."""
+    """Yield the log of a match, without posts of servers that were replaced."""
     seq, own = 0, ("", row.attempt)
     while entries := await raw_log.read_after(db, row.id, seq, limit=PAGE):
         seq = entries[-1].seq

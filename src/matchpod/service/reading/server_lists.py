@@ -1,4 +1,4 @@
-"""List the servers of an organization for the API, each with its maps as stored."""
+"""List the servers of an organization for the API, each with the stored state of its maps."""
 
 from __future__ import annotations
 
@@ -27,11 +27,11 @@ class ServersPage(ListPage, frozen=True, kw_only=True, rename="camel"):
 
 
 _NOTHING: Final = StoredMaps()
-"""The maps of a match that a version without histories created."""
+"""The maps of a match that was created by an early version, which stored no maps."""
 
 
 async def stored_maps(db: Database, server_ids: Sequence[str]) -> dict[str, StoredMaps]:
-    """Return the stored state of the maps of matches, by server id, with one query."""
+    """Return, by server id, the stored state of the maps of matches, with a single query."""
     by_server: defaultdict[str, list[ListedMap]] = defaultdict(list)
     for listed in await maps_of_listed(db, server_ids) if server_ids else ():
         by_server[listed.server_id].append(listed)
@@ -39,7 +39,7 @@ async def stored_maps(db: Database, server_ids: Sequence[str]) -> dict[str, Stor
 
 
 async def server_items(db: Database, rows: Sequence[ServerSummary]) -> tuple[ServerItem, ...]:
-    """Return the views of servers, in the same order: each with its maps, how its match ended, and who created it."""
+    """Return the views of servers, in the same order, with their maps, the ends of their matches and their creators."""
     endings = await endings_of(db, [(row.id, row) for row in rows])
     maps = await stored_maps(db, [row.id for row in rows])
     names = await actor_names(db, (row.created_by for row in rows))

@@ -1,4 +1,4 @@
-"""Derive the progress of a match from its row: before its server is running, or if its log is not read here."""
+"""Derive the progress of a match from its row. This is used until its server is running, and if its log is not read."""
 
 from __future__ import annotations
 
@@ -13,22 +13,22 @@ from matchpod.core.views.progress import PublicPhase, RosterPlayer, WaitingFor, 
 from matchpod.storage.servers import ServerSummary
 
 MAX_STORED: Final = 2_000
-"""Maximum number of cached matches, a few kilobytes each. Callers poll a match until it is running, and the wall reads
-all open matches."""
+"""Maximum number of matches whose progress is cached; each takes a few kilobytes. They are cached because callers poll
+a match until it is running, and because the wall reads all open matches."""
 
 
 def stored_progress(row: ServerSummary) -> MatchProgress:
-    """Return the progress of a match as stored. Rows do not say who joined, so all listed players count as missing."""
+    """Return the stored progress of a match. All listed players count as missing: rows do not say who joined."""
     return _progress(*_key(row))
 
 
 def stored_state(row: ServerSummary) -> LiveState:
-    """Return the stored progress as callers see it."""
+    """Return the stored progress of a match as callers see it."""
     return _state(*_key(row))
 
 
 def _key(row: ServerSummary) -> tuple[bytes, PublicPhase, bool, int | None]:
-    """Return the columns that determine the progress of a match; the settings are not needed once it has ended."""
+    """Return the columns that determine a match's progress. Settings are empty if the match has ended."""
     is_pending = row.phase is ServerPhase.PENDING
     settings = b"" if row.has_ended else row.settings
     return settings, row.public_phase, is_pending, row.pending_until_ms if is_pending else None
@@ -61,5 +61,5 @@ def decoded_settings(settings: bytes) -> GameSettings:
 
 @lru_cache(MAX_STORED)
 def listed_players(settings: bytes) -> tuple[RosterPlayer, ...]:
-    """The listed players of a match, none of whom has joined."""
+    """Return the listed players of a match in the state of a match that no player has joined."""
     return expected_roster(decoded_settings(settings))

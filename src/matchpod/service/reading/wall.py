@@ -43,45 +43,48 @@ from matchpod.storage.servers import ServerRow, ServerSummary
 
 HOUR_MS: Final = 60 * 60 * 1000
 ENDED_MS: Final = 10 * 60 * 1000
-"""How long a match is shown after it has finished, or was canceled by the caller or an operator."""
+"""Time for which a match is shown after it has finished, or was canceled by the caller or an operator."""
 MAX_ENDED: Final = 100
-"""Maximum number of ended matches per group. Older failed matches follow when newer ones are acknowledged."""
+"""Maximum number of ended matches per group. Older failed matches are shown when newer failed matches are
+acknowledged."""
 CLAIMED_MS: Final = 12 * HOUR_MS
-"""How long a claim on a match counts. Older claims are considered forgotten."""
+"""Time for which a claim on a match counts. Older claims are considered forgotten."""
 GIVEN_UP_MS: Final = 24 * HOUR_MS
-"""How long a callback that was given up is listed."""
+"""Maximum age of the given-up callbacks that are shown."""
 PROGRESS_MS: Final = 48 * HOUR_MS
 """Maximum age of the matches in `label_progress`, enough for an event on a weekend."""
 MAX_GIVEN_UP: Final = 20
 MAX_REMOTE: Final = MAX_MATCHES // 2
-"""Maximum number of matches of other replicas whose log is read here. For further matches, only the row is shown."""
+"""Maximum number of matches of other replicas whose log this process reads. Further matches are shown as their rows
+are."""
 REGIONAL: Final = {PENDING: 1, TRIES: SEVERAL_TRIES}
-"""Kinds of attention that a region's alert replaces, each with the minimum number of affected matches."""
+"""The kinds of attention that an alert about the region replaces, with the minimum number of affected matches."""
 TURN: Final = 50
-"""Number of matches that are summarized without a pause, within a few milliseconds."""
+"""Number of matches that are summarized, within a few milliseconds, before other tasks run."""
 
 
 class WallMatch(MatchHead, frozen=True, kw_only=True):
-    """An open match: what was ordered, its progress, and whether it needs attention."""
+    """An open match: its most important settings, its progress, and the reasons why it needs attention."""
 
     is_fast: bool
-    """True if the region plays faster than real time, as sandboxes do."""
+    """True if games in the region run faster than real time, as in a sandbox."""
     match_type: MatchType
     map_count: int
     team1: str | None
     team2: str | None
     progress: MatchProgress
     is_followed: bool
-    """False if only the row of the match is known here, because another replica follows its log."""
+    """False if the progress is only that of the row, because another replica drives the match and MAX_REMOTE is
+    exceeded."""
     attention: tuple[Attention, ...]
     """The reasons why the match needs attention, most urgent first."""
     claim: MatchClaim | None
-    """Who takes care of the match; None without a claim."""
+    """The person who takes care of the match; None if there is no claim."""
     group: WallGroup
 
     @property
     def urgency(self) -> int:
-        """The highest urgency of all reasons; 0 if there is none."""
+        """The highest urgency of all reasons; 0 if there are no reasons."""
         return urgency_of(self.attention)
 
     @property
@@ -90,7 +93,7 @@ class WallMatch(MatchHead, frozen=True, kw_only=True):
 
     @property
     def since_ms(self) -> int:
-        """When the match entered its current state, as far as that is known."""
+        """When the match entered its current state, as far as this is known."""
         in_play_ms = self.progress.paused_ms or self.progress.live_ms
         return in_play_ms or self.running_at_ms or self.created_at_ms
 
@@ -102,13 +105,13 @@ class EndedMatch(MatchItem, frozen=True, kw_only=True):
     players: tuple[str, ...]
     """The SteamIDs of the listed players."""
     is_final: bool
-    """False while its server is being released, which may still complete its maps."""
+    """False while the match's server is being released. Until then, the rows of its maps may still change."""
     claim: MatchClaim | None = None
     group: WallGroup
 
     @property
     def since_ms(self) -> int:
-        """When it ended."""
+        """When the match ended."""
         return self.ended_at_ms or self.created_at_ms
 
     @property
@@ -120,7 +123,7 @@ WallCard = WallMatch | EndedMatch
 
 
 class WallCards(msgspec.Struct, frozen=True, kw_only=True):
-    """The matches of a wall, in its order."""
+    """The matches of a wall, in the order in which they are shown."""
 
     cards: tuple[WallCard, ...]
     alerts: tuple[RegionAlert, ...]
@@ -132,7 +135,7 @@ class WallTotals(msgspec.Struct, frozen=True, kw_only=True):
     """The callbacks and regions that are shown beside the matches."""
 
     given_up: tuple[CallbackItem, ...]
-    """Callbacks that were given up, newest first."""
+    """The callbacks that were given up recently, newest first."""
     regions: tuple[RegionView, ...]
 
 
@@ -162,11 +165,11 @@ class Overview:
 
     @unavailable_on_outage
     async def cards(self, org_id: str, known: Mapping[str, WallCard] = MappingProxyType({})) -> WallCards:
-        """Return all matches. Ended matches in `known`, by server id, are read again only after a ruling."""
+        """Return all cards. `known` are earlier cards by server id; those of ended matches are reused if possible."""
         now_ms = self._clock.now_ms()
         found = await match_claims.of_organization(self._db, org_id, now_ms - CLAIMED_MS)
         claims = {claim.server_id: claim for claim in found}
-        opened = await self._open(org_id, claims)  # first, so that a match that ends meanwhile is not missed
+        opened = await self._open(org_id, claims)  # before the ended matches: a match that ends now must not be missed
         failed = await unacknowledged_ids(self._db, org_id, limit=self._max_ended + 1)
         since_ms = now_ms - ENDED_MS
         canceled = await canceled_ids(self._db, org_id, since_ms, limit=self._max_ended)
@@ -175,7 +178,7 @@ class Overview:
         calm = merge_causes([match for match in opened if match.server_id not in ended])
         every: list[WallCard] = [*calm, *(_claimed(match, claims.get(match.server_id)) for match in ended.values())]
         oldest = ended.get(failed[self._max_ended - 1]) if len(failed) > self._max_ended else None
-        older_ms = None if oldest is None else oldest.since_ms  # None also if the match was pruned meanwhile
+        older_ms = None if oldest is None else oldest.since_ms  # also None if its row was not found
         alerts = await self._alerts.read(org_id)
         return WallCards(cards=tuple(sorted(every, key=_place)), alerts=alerts, older_ms=older_ms)
 
@@ -191,7 +194,7 @@ class Overview:
             claim = claims.get(row.id)
             found.append(match if claim is None else replace(match, claim=claim))
             if len(found) % TURN == 0:
-                await asyncio.sleep(0)  # let log posts and callers go first
+                await asyncio.sleep(0)  # let waiting log posts and requests be handled
         return found
 
     async def _ended(self, server_ids: Sequence[str], known: Mapping[str, WallCard]) -> dict[str, EndedMatch]:
@@ -218,7 +221,7 @@ class Overview:
 
     @unavailable_on_outage
     async def label_progress(self, org_id: str, name: str, values: Sequence[str]) -> dict[str, tuple[int, int]]:
-        """Return, for each value of a label, how many recent matches are over, and how many there are.
+        """Return, for each value of a label, the number of recent matches that are over, and of all recent matches.
 
         Matches that were canceled by the caller or an operator do not count.
         """
@@ -254,7 +257,7 @@ class Overview:
             map_count=settings.map_count,
             team1=None if settings.team1 is None else settings.team1.name,
             team2=None if settings.team2 is None else settings.team2.name,
-            # The time of the last log line would make the card differ with every line.
+            # With the time of the last log line, the card would change with every line.
             progress=replace(shown, heard_ms=None),
             is_followed=live is not None or row.status is not ServerStatus.RUNNING,
             attention=attention,
@@ -264,7 +267,7 @@ class Overview:
 
 
 def merge_causes(matches: Sequence[WallMatch]) -> list[WallMatch]:
-    """Return the matches without the kinds of attention for which their region has an alert."""
+    """Return the matches, without reasons for attention that affect enough matches of their region for an alert."""
     affected: defaultdict[tuple[str, str], set[str]] = defaultdict(set)
     for match in matches:
         for reason in match.attention:
@@ -290,7 +293,7 @@ def _place(card: WallCard) -> tuple[int, int, str]:
 
 
 def _with_maps(progress: MatchProgress, maps: StoredMaps | None) -> MatchProgress:
-    """Add the stored state of the maps, which is read for running matches only."""
+    """Return the progress with the stored state of the maps, which is read only for running matches."""
     if maps is None:
         return progress
     loaded = next((state for state in maps.maps if state.number == maps.map_number), None)

@@ -1,7 +1,7 @@
 """Configure a server for its match over RCON, and verify that the configuration took effect.
 
-It took effect if the console answers, the map is correct, the settings are read back with the right values, and a log
-post with the token of the match is stored.
+The configuration took effect if the console answers, the map is correct, the settings are read back with the expected
+values, and a log post with the token of the match was stored.
 """
 
 from __future__ import annotations
@@ -33,21 +33,21 @@ from matchpod.storage import raw_log, servers
 
 FIRST_POLL_S: Final = 0.01
 POLL_S: Final = 0.2
-"""Maximum pause between two polls of a server until it is ready. The first pauses are shorter."""
+"""Maximum interval in seconds at which a server is polled until it is ready. The first intervals are shorter."""
 
 PLUGIN_S: Final = 20.0
-"""Timeout of the plugin's answer, and then of loading its match. The plugin fetches the match from the service, and may
-load a map."""
+"""Timeout in seconds for the plugin's answer, and then for its match to be loaded. The plugin fetches the match from
+the service, and may load a map."""
 
 _ASK_LOAD: Final = (console_commands.STATUS_JSON, console_commands.STATUS)
 
 MAX_SHOWN_CHARS: Final = 100
-"""Maximum number of characters of a console variable's value in an error. Our values are shorter, but a server may
-return anything."""
+"""Maximum number of characters that an error quotes of a console variable's value. Expected values are shorter, but a
+server may return anything."""
 
 
 class ConfigurationError(Exception):
-    """The server did not accept its configuration. The message is for operators and says what is wrong."""
+    """The server could not be configured. The message says what is wrong, for operators."""
 
     def __init__(self, message: str, failure: Failure) -> None:
         super().__init__(message)
@@ -57,15 +57,15 @@ class ConfigurationError(Exception):
 def is_map(settings: GameSettings, number: int, name: str | None) -> bool:
     """True if `name` is the map with this number in the match.
 
-    The name that a server reports for a workshop map cannot be predicted, so any name is accepted. Whether a workshop
-    map was loaded is checked elsewhere: for the first map in `_wait_for_load`, for later maps by the log.
+    The name that a server reports for a workshop map cannot be predicted, so any name is accepted. Whether the workshop
+    map was loaded is checked by other means: for the first map in `_wait_for_load`, for later maps by the log.
     """
     wanted = settings.maps[number - 1]
     return bool(name) and (name == wanted or wanted.startswith("workshop/"))
 
 
 async def configure(lease: Lease, deps: Deps, line: ConsoleLine, *, is_fresh: bool) -> None:
-    """Make the server ready for its players; ConfigurationError or ConsoleError if that fails."""
+    """Make the server ready for its players. Raise ConfigurationError or ConsoleError if that fails."""
     settings = deps.settings_of(lease.row)
     if not is_fresh and lease.row.changed_cvars is None:
         await _clear_other_match(line)
@@ -74,7 +74,7 @@ async def configure(lease: Lease, deps: Deps, line: ConsoleLine, *, is_fresh: bo
     tokens = deps.tokens_of(lease.row)
     url = deps.urls_of(lease.row).logs(tokens.log)
     if await _is_configured(lease, deps, line):
-        await _finish(lease, deps, line)  # an earlier attempt was interrupted, and the match may have begun since
+        await _finish(lease, deps, line)  # configured by an interrupted attempt; play may have begun
         return
     was_loaded = match_commands.uses_plugin_match(settings) and await _end_plugin_match(lease, deps, line)
     if uploads := demo_commands(lease, deps, settings):
@@ -89,7 +89,8 @@ async def configure(lease: Lease, deps: Deps, line: ConsoleLine, *, is_fresh: bo
             await add_log_address(line, url)
         await _remove_others(line, listeners, url)
     if match_commands.uses_plugin_match(settings):
-        # Mark before the plugin gets its match. The match has the settings, and starts when all players are ready.
+        # Append this entry before the plugin gets its match. The match contains the settings, and begins as soon as all
+        # players are ready.
         await _mark(lease, deps, EntryKind.CONFIGURED)
         await _load_plugin_match(line, deps, lease, token=tokens.report)
     await apply_settings(line, settings)
@@ -98,12 +99,12 @@ async def configure(lease: Lease, deps: Deps, line: ConsoleLine, *, is_fresh: bo
     await _prove(line, settings)
     await _finish(lease, deps, line)
     if not match_commands.uses_plugin_match(settings):
-        await _mark(lease, deps, EntryKind.CONFIGURED)  # before the restart, because play after the restart counts
+        await _mark(lease, deps, EntryKind.CONFIGURED)  # play after the restart counts
     await line.run_all(match_commands.restart_commands(settings))
 
 
 def demo_commands(lease: Lease, deps: Deps, settings: GameSettings) -> tuple[str, ...]:
-    """Return the commands that make a server upload its demos; none if the match is not recorded."""
+    """Return the commands that make a server upload its demos; no commands if no demos are recorded."""
     url = deps.urls_of(lease.row).demos
     if url is None or not settings.record_demo:
         return ()
@@ -112,14 +113,14 @@ def demo_commands(lease: Lease, deps: Deps, settings: GameSettings) -> tuple[str
 
 
 async def _begin_log(lease: Lease, deps: Deps) -> None:
-    """Ignore the entries so far: they are from a server that was replaced, or from an earlier attempt."""
+    """Ignore all entries so far, because they are from a replaced server or from an earlier attempt."""
     log_from_seq, log_from_bytes = await raw_log.head(deps.db, lease.row.id)
     await lease.change(log_from_seq=log_from_seq, log_from_bytes=log_from_bytes)
     await _mark(lease, deps, EntryKind.CONFIGURING)
 
 
 def _pauses() -> Iterator[float]:
-    """Yield the pauses between polls, forever."""
+    """Yield the intervals between polls in seconds, forever."""
     pause_s = FIRST_POLL_S
     while True:
         yield pause_s
@@ -127,7 +128,7 @@ def _pauses() -> Iterator[float]:
 
 
 async def _mark(lease: Lease, deps: Deps, kind: EntryKind) -> None:
-    """Append a marker of the configuration to the log; LeaseLostError if the lease is lost."""
+    """Append an entry without a body, such as CONFIGURED, to the log. LeaseLostError if the lease is lost."""
     row = lease.row
     entry = entries.mark(row.id, kind, deps.clock.now_ms())
     await lease.write([servers.check_fence(row.id, row.fence), *entry])
@@ -136,7 +137,7 @@ async def _mark(lease: Lease, deps: Deps, kind: EntryKind) -> None:
 async def _clear_other_match(line: ConsoleLine) -> None:
     """Clean up the server after an earlier match, or after a failed attempt of this match."""
     await wait_for_answer(line)
-    # Without the plugin, the first command is unknown, and changes nothing.
+    # On a server without the plugin, the first command is unknown and has no effect.
     for command in (console_commands.end_match_command(), console_commands.REMOVE_LOG_LISTENERS):
         with suppress(ConsoleLostError):  # the plugin may load a map when its match ends
             await line.run(command)
@@ -147,8 +148,8 @@ async def _end_plugin_match(lease: Lease, deps: Deps, line: ConsoleLine) -> bool
     """End a match that an earlier attempt loaded into the plugin; False if nothing can have been played."""
     status = await line.ask(console_commands.PLUGIN_STATUS, answers.parse_get5_status)
     if status is None or not status.has_match:
-        # An earlier attempt may have stopped after it wrote CONFIGURED and before it loaded the match into the plugin.
-        # Players may have joined and played without the plugin since.
+        # An earlier attempt may have stopped between the CONFIGURED entry and loading the match into the plugin. Then
+        # players may have joined and played without the plugin.
         return await _has_entry(lease, deps, EntryKind.CONFIGURED)
     with suppress(ConsoleLostError):  # the plugin may load a map when its match ends
         await line.run(console_commands.end_match_command())
@@ -156,13 +157,13 @@ async def _end_plugin_match(lease: Lease, deps: Deps, line: ConsoleLine) -> bool
 
 
 async def restore_cvars(lease: Lease, line: ConsoleLine) -> None:
-    """Restore the cvars that this match changed on a reused server."""
+    """Restore the console variables (cvars) that this match changed on a server that other matches will reuse."""
     before = msgspec.json.decode(lease.row.changed_cvars or b"{}", type=dict[str, str])
     for name, value in before.items():
         try:
             command = console_commands.set_command(name, value)
         except ValueError:
-            continue  # the old value cannot be quoted, so it cannot be set
+            continue  # no command can contain the old value
         await line.run(command)
     if lease.row.changed_cvars is not None and settings_of(lease.row).record_demo:
         await line.run(console_commands.end_demo_uploads_command())
@@ -172,7 +173,7 @@ async def _read_cvars(line: ConsoleLine, settings: GameSettings) -> dict[str, st
     await wait_for_answer(line)
     names = tuple(cvar.name for cvar in settings.custom_cvars)
     found = await _cvars(line, names + match_commands.TV_CVARS if settings.record_demo else names)
-    # A longer value does not fit into the command that restores it.
+    # Longer values cannot be restored, because they do not fit into a command.
     return {cvar.name: cvar.value for cvar in found if cvar is not None and len(cvar.value) <= MAX_COMMAND_BYTES}
 
 
@@ -186,19 +187,19 @@ def _parse_cvars(names: Sequence[str], texts: Sequence[str]) -> list[answers.Cva
 
 
 async def current_map(line: ConsoleLine) -> str | None:
-    """Return the map of the server; None if its answer contains no map."""
+    """Return the server's current map; None if the answer of its console contains no map."""
     status = await line.ask(console_commands.STATUS_JSON, answers.parse_status_json)
     return status.map if status else None
 
 
 async def tv_port(line: ConsoleLine) -> int | None:
-    """Return the port of GOTV; None if it is unknown."""
+    """Return the server's GOTV port; None if the server does not report a port."""
     (found,) = await _cvars(line, (match_commands.TV_PORT,))
     return int(found.value) if found is not None and found.value.isascii() and found.value.isdecimal() else None
 
 
 async def redirect_log(line: ConsoleLine, url: str) -> None:
-    """Register the log address of this process, and remove this match's log addresses of other processes."""
+    """Make the server send its log to this process: add the log address, and remove those of earlier processes."""
     listeners = await _log_listeners(line)
     if url not in listeners:
         await add_log_address(line, url)
@@ -207,7 +208,7 @@ async def redirect_log(line: ConsoleLine, url: str) -> None:
 
 async def add_log_address(line: ConsoleLine, url: str) -> None:
     """Switch the log on and register the log address; ConfigurationError if the server rejects it."""
-    # The server may have been restarted. Its next post shows the restart, but only if its log is on.
+    # Switch the log on because the server may have been restarted. The next post then shows the restart.
     _, _, listeners = await line.run_all(
         (console_commands.LOG_ON, console_commands.log_address_command(url), console_commands.LOG_LISTENERS)
     )
@@ -223,12 +224,12 @@ async def _remove_others(line: ConsoleLine, listeners: Sequence[str], url: str) 
 
 
 async def apply_settings(line: ConsoleLine, settings: GameSettings, *, map_number: int = 1) -> None:
-    """Apply all settings that loading this map resets."""
+    """Apply all settings that were reset when this map was loaded."""
     await line.run_all(match_commands.match_commands(settings, map_number=map_number))
 
 
 async def wrong_settings(line: ConsoleLine, settings: GameSettings) -> list[str]:
-    """Return one text for each cvar whose value on the server differs from the settings."""
+    """Return, for each console variable whose value differs from the settings, a text about the difference."""
     expected = match_commands.expected_cvars(settings)
     wrong = []
     for (name, wanted), found in zip(expected.items(), await _cvars(line, tuple(expected)), strict=True):
@@ -252,7 +253,7 @@ class _Load(msgspec.Struct, frozen=True):
         return cls(found.map if found else None, answers.parse_spawn_count(status))
 
     def differs(self, before: _Load) -> bool:
-        """True if this is certainly another load than `before`, possibly of the same map."""
+        """True if this is certainly a different map load than `before`, possibly of the same map."""
         counts = (before.spawn_count, self.spawn_count)
         is_other_map = before.map is not None and self.map != before.map
         return is_other_map or (None not in counts and counts[0] != counts[1])
@@ -274,11 +275,12 @@ async def _load_map(line: ConsoleLine, settings: GameSettings, *, is_fresh: bool
 
 
 async def _wait_for_load(line: ConsoleLine, settings: GameSettings, previous: _Load, *, begins_s: float) -> None:
-    """Wait until the first map is loaded after `previous`, across lost connections. The caller sets the timeout.
+    """Wait until the first map was loaded after `previous`. Lost connections are reopened; the caller sets the timeout.
 
-    The console answers as soon as the load is over; in real logs, the first post follows more than a second later. A
-    server that downloads a workshop map stays on the old map for longer than `begins_s`. So for workshop maps, if
-    neither the map nor the spawn count has changed, only a lost connection shows that the load has begun.
+    The console answers as soon as the map is loaded; in real logs, the first post follows more than a second later. If
+    neither map nor spawn count have changed, the load counts as begun after `begins_s`. This does not apply to workshop
+    maps, because a server stays on the old map while it downloads one. There, only a lost connection shows the
+    beginning.
     """
     loop, is_workshop, was_lost = asyncio.get_running_loop(), settings.maps[0].startswith("workshop/"), False
     begun_s = loop.time() + begins_s
@@ -295,7 +297,7 @@ async def _wait_for_load(line: ConsoleLine, settings: GameSettings, previous: _L
 
 
 async def _wait_for_map(line: ConsoleLine, settings: GameSettings, number: int) -> None:
-    """Wait until the server reports the map with this number. The caller sets the timeout."""
+    """Wait until the server reports the match's map with this number. The caller sets the timeout."""
     for pause_s in _pauses():
         with suppress(ConsoleLostError):
             if is_map(settings, number, await current_map(line)):
@@ -304,7 +306,7 @@ async def _wait_for_map(line: ConsoleLine, settings: GameSettings, number: int) 
 
 
 async def wait_for_answer(line: ConsoleLine) -> None:
-    """Wait until the console reports a map, across lost connections. The caller sets the timeout."""
+    """Wait until the console reports a map. Lost connections are reopened; the caller sets the timeout."""
     for pause_s in _pauses():
         with suppress(ConsoleLostError):
             if await current_map(line):
@@ -349,10 +351,9 @@ async def _has_plugin_match(line: ConsoleLine, match_id: int) -> bool:
 
 
 async def was_played(lease: Lease, deps: Deps) -> bool:
-    """True if the match is already over. It may have been played after an earlier attempt loaded it into the plugin and
-    was then interrupted.
+    """True if the match is already over, because it was played after an attempt to start it was interrupted.
 
-    This call may take minutes, because it waits while entries of another match are tried.
+    This call may take minutes, because it waits while another match's entries are tried (`suspects.py`).
     """
     row = lease.row
     if not await _may_have_begun(lease, deps):
@@ -365,10 +366,10 @@ async def was_played(lease: Lease, deps: Deps) -> bool:
 
 
 async def _may_have_begun(lease: Lease, deps: Deps) -> bool:
-    """True if the server has certainly received the match, so that a game on it may be the game of this match.
+    """True if the server has certainly received the settings of the match, so that a game on it may be this match.
 
-    The plugin gets the match after the CONFIGURED entry. It certainly has the match if it has sent a report, because
-    the address for reports comes with the match. Before that, players play by the rules of the server.
+    With the plugin, the CONFIGURED entry precedes the load of the match and is not enough. But the plugin certainly has
+    the match if it has sent a report, because it gets the address for reports with the match.
     """
     if not await _has_entry(lease, deps, EntryKind.CONFIGURED):
         return False
@@ -380,13 +381,13 @@ async def _may_have_begun(lease: Lease, deps: Deps) -> bool:
 
 
 async def _has_entry(lease: Lease, deps: Deps, kind: EntryKind) -> bool:
-    """True if the current attempt has an entry of this kind, written by the service or sent by its server."""
+    """True if the log has an entry of this kind from the current attempt (from its server or from the service)."""
     row = lease.row
     return await raw_log.has_kind(deps.db, row.id, kind, after_seq=row.log_from_seq, attempt=row.attempt)
 
 
 async def _is_configured(lease: Lease, deps: Deps, line: ConsoleLine) -> bool:
-    """True if the plugin has loaded the match, and the server has the log address and all settings."""
+    """True if the match is loaded in the plugin, and the server has the log address and all settings."""
     row, settings = lease.row, deps.settings_of(lease.row)
     is_prepared = await _has_entry(lease, deps, EntryKind.PREPARED)
     return (
@@ -399,7 +400,7 @@ async def _is_configured(lease: Lease, deps: Deps, line: ConsoleLine) -> bool:
 
 
 async def _finish(lease: Lease, deps: Deps, line: ConsoleLine) -> None:
-    """Wait for the first log post, and set the address to which the server reports shots."""
+    """Wait for the first log post, and set the URL to which the server reports shots."""
     row = lease.row
     try:
         async with asyncio.timeout(deps.intervals.first_log_s):

@@ -1,6 +1,7 @@
-"""Manage the RCON connection to a leased server. The connection is opened on first use, and reopened after it was lost.
-After a console fault, it is not reopened, because a server that sent invalid or too much data would probably send such
-data again.
+"""Manage the RCON connection to the server of a leased match.
+
+The connection is opened on first use, and reopened after it was lost. After a console fault (the server sent invalid or
+too much data), it is not reopened, because the server would probably send such data again.
 """
 
 from __future__ import annotations
@@ -14,7 +15,8 @@ from matchpod.service.runner.deps import Deps
 from matchpod.service.runner.lease import Lease
 
 ANSWER_S = 5.0
-"""Timeout of an answer. A server answers within a tick, unless it is busy, loading, hung or gone."""
+"""Timeout in seconds for the answer to a command. A server answers within a tick, unless it is busy, loading, hung or
+gone."""
 
 
 _T = TypeVar("_T")
@@ -36,18 +38,18 @@ class ConsoleLine:
         self._fault: ConsoleFaultError | None = None
 
     async def run(self, command: str, *, timeout_s: float = ANSWER_S) -> str:
-        """Run a command; ConsoleError if there is no answer, LeaseLostError if the lease is lost."""
+        """Run a command. Raise ConsoleError if there is no answer, LeaseLostError if the lease is lost."""
         (answer,) = await self.run_all((command,), timeout_s=timeout_s)
         return answer
 
     async def ask(self, command: str, parse: Callable[[str], _T], *, timeout_s: float = ANSWER_S) -> _T:
-        """Run a command and parse its answer in a turn of the folds, because parsing may take milliseconds."""
+        """Run a command. Parse its answer in a turn of the folds, because parsing may take milliseconds."""
         return await self.ask_all((command,), lambda answers: parse(answers[0]), timeout_s=timeout_s)
 
     async def ask_all(
         self, commands: Sequence[str], parse: Callable[[Sequence[str]], _T], *, timeout_s: float = ANSWER_S
     ) -> _T:
-        """Run commands without waiting for each answer, and parse all answers as `ask` does."""
+        """Run commands without waiting for each answer. Parse all answers as `ask` does."""
         answers = await self.run_all(commands, timeout_s=timeout_s)
         return await self._turns.call(lambda: parse(answers))
 

@@ -1,8 +1,8 @@
-"""Store which demos a match records, and decide how long its server is kept for their uploads.
+"""Store which demos a match records, and decide for how long its server is kept so that it can upload them.
 
-While a match is driven, `DemoRecords` stores a row for each map that goes live. When the map has ended, the row also
-gets the time by which its upload must have begun. After the match, the release step is repeated until the uploads have
-ended. The wait depends only on the rows, so another process can continue it.
+While a match is driven, `DemoRecords` stores a row for each map that goes live. When the map has ended, the row gets
+the time by which the upload must have begun. After the match, the release step is repeated until the uploads have
+ended. It depends only on the rows, so any process can continue it.
 """
 
 from __future__ import annotations
@@ -28,16 +28,16 @@ from matchpod.storage import demos
 from matchpod.storage.servers import ServerRow
 
 LINGER_MS: Final = 5_000
-"""How long a server is kept after an upload, because it may upload several demos, one after the other."""
+"""Time for which a server is kept after an upload, because it may begin to upload another demo."""
 
 POLL_MS: Final = 5_000
-"""Time between two checks of a kept server, at the speed of a real game."""
+"""Interval at which a kept server is checked, at the speed of a real game."""
 
 MIN_POLL_MS: Final = 500
 
 
 class DemoRecords:
-    """Tracks which demos of a match are recorded in the database, for the process that drives the match."""
+    """Tracks, for the process that drives a match, which demos of the match have rows in the database."""
 
     def __init__(self, row: ServerRow, match: Match, *, speed: float) -> None:
         self._row = row
@@ -55,10 +55,10 @@ class DemoRecords:
         return played.started_at_ms is not None and _key(played) not in self._stored
 
     def statements(self, now_ms: int, outcome: Outcome | None = None) -> list[Statement]:
-        """Return the statements that store new map states. They are idempotent. Call `note` after they were executed.
+        """Return idempotent statements that store new map states. Call `note` after they were executed.
 
-        If the outcome is a forfeit, no upload of the current map is awaited, because the plugin uploads a demo only at
-        the end of a map.
+        If the outcome is a forfeit, no upload is awaited for the current map, because the plugin uploads a demo only if
+        its map ends normally.
         """
         due_ms = upload_due_ms(self._match.settings, now_ms, speed=self._speed)
         cut = self._match.current_map if outcome is not None and outcome.forfeited_to is not None else None
@@ -81,7 +81,7 @@ class DemoRecords:
 
 
 def _speed_of(settings: GameSettings, region_speed: float) -> float:
-    """Return the speed of a game. The game of a simulated server may be slower than its region."""
+    """Return the speed of the match's game. The game on a simulated server may be slower than its region."""
     given = [cvar.value for cvar in settings.custom_cvars if cvar.name.lower() == "sim_speed"]
     with suppress(ValueError):  # the simulator rejects values that are not numbers above 0
         speed = float(given[-1]) if given else region_speed
@@ -94,16 +94,16 @@ def _key(played: PlayedMap) -> tuple[int, bool]:
 
 
 def is_kept(row: ServerRow) -> bool:
-    """True if the server of an ended match may be kept for demos.
+    """True if the server of an ended match may be kept for the upload of demos.
 
-    False if the match failed, or was canceled by the caller or an operator.
+    It is not kept if the match failed, or was canceled by the caller or an operator.
     """
     is_over = row.reason not in BY_HAND and row.reason not in FAILURE_REASONS
     return is_over and row.running_at_ms is not None and settings_of(row).record_demo
 
 
 async def kept_until_ms(row: ServerRow, deps: Deps, region: Region) -> int | None:
-    """Return the latest time until which the server of an ended match is kept; None if it must be released now."""
+    """Return the time until which the server of an ended match is kept at most; None if it must be released now."""
     if not is_kept(row) or await region.fleet.observe(row.id, row.slot or "") is FleetReport.GONE:
         return None
     now_ms, known = deps.clock.now_ms(), await demos.of_server(deps.db, row.id)
@@ -118,7 +118,7 @@ def poll_ms(region: Region) -> int:
 
 
 def give_up(row: ServerRow, now_ms: int) -> list[Statement]:
-    """Return the statements that mark demos as missing if the server is released before it has uploaded them."""
+    """Return the statements that mark demos as missing that the server has not uploaded before its release."""
     if not settings_of(row).record_demo:
         return []
     if row.reason is None:

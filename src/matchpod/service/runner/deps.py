@@ -1,4 +1,4 @@
-"""The dependencies of the runner's steps: ports and shared parts of the service."""
+"""Define the dependencies of the runner's steps: ports, and components of the service that all steps share."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ from matchpod.storage.servers import ServerRow
 
 
 class Deps(msgspec.Struct, frozen=True, kw_only=True):
-    """Dependencies of all steps."""
+    """The dependencies of all steps."""
 
     db: Database
     clock: Clock
@@ -44,30 +44,31 @@ class Deps(msgspec.Struct, frozen=True, kw_only=True):
     metrics: Metrics
     ingest: IngestUrls
     pending_ms: int
-    """How long a match may wait for a free slot before it fails."""
+    """Maximum time that a match waits for a free slot before it fails."""
     max_matches: int | None = None
-    """Maximum number of matches that this process drives; None if there is no limit."""
+    """Maximum number of matches that this process drives; None for no limit."""
     intervals: Intervals = Intervals()
     pulse: Pulse = msgspec.field(default_factory=Pulse)
     machine_faults: MachineFaults = msgspec.field(default_factory=MachineFaults)
     used_slots: UsedSlots = msgspec.field(default_factory=UsedSlots)
     kept: set[str] = msgspec.field(default_factory=set)
-    """Servers that are kept for demos, and whose players were already kicked by this process."""
+    """The servers that are kept for demos, and whose players this process has already kicked."""
     packing: asyncio.Lock = msgspec.field(default_factory=asyncio.Lock)
-    """Held while the log of an ended match is compressed. Compression takes 13 MB, and many matches may end at once."""
+    """Held while the log of an ended match is compressed, because this takes 13 MB, and many matches may end at
+    once."""
     installation: str = ""
     """The id of this installation, for the tokens of new servers."""
     spans: MatchSpans = NO_SPANS
     random_bytes: Callable[[int], bytes]
     on_match_ended: Callable[[], None]
-    """Called after a match ended, because a callback may be due."""
+    """Called after a match has ended, because its callback may be due."""
 
     def settings_of(self, row: ServerRow) -> GameSettings:
         """Return the game settings of a server, including its password."""
         return settings_of(row, self.vault.open(row.server_password) if row.server_password else None)
 
     def urls_of(self, row: ServerRow) -> IngestUrls:
-        """Return the URLs that a server and its plugins call."""
+        """Return the URLs to which a server and its plugins send requests."""
         return self.ingest.of(row.region)
 
     def tokens_of(self, row: ServerRow) -> IngestTokens:

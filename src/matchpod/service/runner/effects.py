@@ -1,6 +1,6 @@
 """Execute the effects of a match as console commands, one after the other, in a separate task.
 
-A command is attempted up to TRIES times. A queued effect that is no longer needed is dropped.
+A command is attempted up to TRIES times. When an effect is dequeued that is no longer needed, it is dropped.
 """
 
 from __future__ import annotations
@@ -44,30 +44,29 @@ from matchpod.service.runner.deps import Deps
 from matchpod.service.runner.lease import Lease
 
 MAX_QUEUED: Final = 256
-"""Maximum number of queued commands. This is enough to kick all listed players and many unlisted players, and to load a
-map."""
+"""Maximum number of queued commands. It is enough to kick all players on a full server and to load a map."""
 
 TRIES: Final = 5
 """Maximum number of attempts to execute a command."""
 
 MAP_LOAD_S: Final = 120.0
-"""Timeout of a map load at the speed of a real server, for a large workshop map on a slow disk."""
+"""Timeout in seconds of a map load at the speed of a real server. A large workshop map on a slow disk takes long."""
 
 MIN_MAP_LOAD_S: Final = 15.0
-"""Minimum timeout of a map load, at any speed."""
+"""Minimum timeout in seconds of a map load, at any speed."""
 
 WRONG_MAPS: Final = 3
-"""How many times a wrong map is changed before the match fails."""
+"""Maximum number of times that the service changes a wrong map. After that, the match fails."""
 
 START_S: Final = 600.0
-"""Timeout for play to start after it was requested, at the speed of a real server. The rules request it about ten times
-within this time."""
+"""Timeout in seconds for play to start after the first request, at the speed of a real server. The rules request it
+about ten times within this time."""
 
 MIN_START_S: Final = 60.0
-"""Minimum timeout for play to start, at any speed."""
+"""Minimum timeout in seconds for play to start, at any speed."""
 
 PLUGIN_LOADS_AFTER: Final = 3
-"""Number of requests of the rules after which the service changes the map. Before, the plugin should change it."""
+"""Number of requests by the rules until the service itself changes the map. Until then, the plugin should change it."""
 
 KICKED_BY_ADMIN: Final = "An admin has removed you from the server"
 
@@ -75,18 +74,18 @@ _log = logging.getLogger(__name__)
 
 
 class MapLoaded(msgspec.Struct, frozen=True):
-    """A map load has reset the settings. Apply them again after the load."""
+    """A command to apply the settings again after a map load, which resets them."""
 
 
 class Resume(msgspec.Struct, frozen=True):
-    """Another process drove the match. Make the server send its log to this process."""
+    """A command to make the server send its log to this process, because another process drove the match before."""
 
 
 Command = Effect | MapLoaded | Resume
 
 
 def map_load_s(speed: float) -> float:
-    """Return how long a map load may take in a region with this speed."""
+    """Return the timeout in seconds of a map load in a region with this speed."""
     return max(MIN_MAP_LOAD_S, MAP_LOAD_S / speed)
 
 
@@ -128,9 +127,9 @@ class EffectExecutor:
         self._start_asked_ms = 0
 
     def enqueue(self, command: Command) -> None:
-        """Queue a command; drop it if the queue is full."""
+        """Queue a command. If the queue is full, drop the command."""
         if len(self._commands) >= MAX_QUEUED:
-            # The rules repeat each effect until it has taken place.
+            # The match requests each effect again until it has taken place.
             _log.warning("command queue full, command dropped", extra=self._about(command))
             return
         self._commands.append(command)
@@ -146,18 +145,18 @@ class EffectExecutor:
 
     @property
     def _settings(self) -> GameSettings:
-        """The settings with the server's password. They are decrypted when needed, because they take 2 KB per match."""
+        """The settings with the server's password. They are decoded when needed, because they take 2 KB per match."""
         return self._deps.settings_of(self._lease.row)
 
     def resume(self, *, put_off_s: float) -> None:
-        """Queue commands that another process may not have executed. Applying the settings again can be postponed."""
+        """Queue the commands that the previous process may not have executed; `put_off_s` postpones `Resume`."""
         if put_off_s > 0:
             self._enqueue_later(put_off_s, Resume())
         else:
             self.enqueue(Resume())
         if self._match.phase is MatchPhase.STARTING and match_commands.uses_plugin_match(self._settings):
-            # MatchZy 0.8.15 ignores this command in a match that has started. Without the plugin, the command would
-            # restart the game, so the rules request the start after the log has caught up.
+            # MatchZy 0.8.15 ignores this command in a match that has already started. On a server without the plugin,
+            # it would restart the game. There, the match requests the start when the missing log posts have arrived.
             self.enqueue(StartPlay(self._match.map_number))
         for action_id in self._match.open_actions:
             self.enqueue(SendAction(action_id))
@@ -166,11 +165,11 @@ class EffectExecutor:
         presence = self._match.presence
         for player_id in dict.fromkeys((*presence.turned_away, *presence.connected, *presence.guests)):
             if presence.is_unlisted(player_id):
-                # The user id that the log had may belong to another player by now.
+                # The user id in the log may belong to another player by now.
                 self.enqueue(Kick(player_id, UNKNOWN_USER_ID, NOT_LISTED))
 
     async def run(self) -> None:
-        """Execute queued commands until cancelled, or until the server is at fault."""
+        """Execute queued commands until cancelled, or until a console fault of the server."""
         try:
             await self._run()
         finally:
@@ -191,13 +190,13 @@ class EffectExecutor:
                     return
                 except (ConsoleError, configure.ConfigurationError, TimeoutError) as exc:
                     self._metrics.console_failures.inc(self._region.code)
-                    # A single failure is normal, because a map load closes console connections.
+                    # A few failures are normal, because a map load closes console connections.
                     level = logging.WARNING if attempt + 1 == TRIES else logging.DEBUG
                     _log.log(level, "console command failed", extra={**self._about(command), "error": str(exc)})
                 await asyncio.sleep(self._intervals.retry_s)
             else:
-                # Retry actions for longer: players are often replaced between maps, and a map load takes longer than
-                # the attempts.
+                # Retry actions for longer. They are often requested between maps, and all attempts together take less
+                # time than a map load.
                 if isinstance(command, SendAction) and self._match.open_action(command.action_id) is not None:
                     self._enqueue_later(self._intervals.action_again_s, command)
 
@@ -240,8 +239,10 @@ class EffectExecutor:
         await self._reapply_settings()
 
     async def _send_action(self, send: SendAction) -> None:
-        """Send an action once. The action is recorded first, so that no process sends it again, unless it is
-        idempotent. If the server rejects it temporarily, it is retried until it fails.
+        """Send an action to the server.
+
+        A log entry is appended before, so that no process sends the action again unless it is idempotent. If the server
+        rejects the action temporarily, it is sent again later, until the action fails.
         """
         record = self._match.open_action(send.action_id)
         if record is None or (record.state is ActionState.SENT and not _may_repeat(record)):
@@ -252,10 +253,10 @@ class EffectExecutor:
         if commands or action.type is ActionType.KICK:
             await self._line.run(
                 console_commands.STATUS_JSON
-            )  # fails before the action is recorded if the console is lost
+            )  # raises before the entry is appended if the console is lost
         await self._append(EntryKind.ACTION_SENT, action_body(action.id))
         if action.type is ActionType.KICK and action.steam_id is not None:
-            # Get the user id from the console: the log may be behind, and the known id may be another player's by now.
+            # Get the user id from the console, because the user id in the log may belong to another player by now.
             await self._kick(Kick(action.steam_id, UNKNOWN_USER_ID, KICKED_BY_ADMIN))
         if not commands:
             return
@@ -270,7 +271,7 @@ class EffectExecutor:
         _log.info("action sent", extra={**about, "verdict": found.verdict})
 
     async def _send_roster(self) -> None:
-        """Add players of completed actions to the plugin's list. Open actions add their players themselves."""
+        """Send the roster to the plugin, without the players of open actions, which these actions send themselves."""
         unlisted = [record.action.moves[1] for record in self._match.unanswered_actions()]
         commands = roster_commands(self._settings, self._match.roster, but=unlisted)
         await self._line.run_all(commands)
@@ -278,12 +279,12 @@ class EffectExecutor:
     async def _kick(self, kick: Kick) -> None:
         presence = self._match.presence
         if kick.reason == NOT_LISTED and not presence.is_unlisted(kick.player_id):
-            return  # they were added to the roster meanwhile
+            return  # the player was added to the roster
         is_known = any(kick.player_id in group for group in (presence.turned_away, presence.connected, presence.guests))
         if kick.user_id >= 0 and not is_known:
-            return  # they left, and their user id may belong to another player by now
-        # Unlisted players whose log line was lost are in none of these groups. The console reports whether they are
-        # connected.
+            return  # the player left; their user id may belong to another player by now
+        # An unlisted player whose log line was lost is in none of these groups. Find out from the console whether they
+        # are connected.
         user_id = kick.user_id if kick.user_id >= 0 else await self._find_user_id(kick)
         if user_id is None:
             return
@@ -291,9 +292,10 @@ class EffectExecutor:
         _log.info("player kicked", extra={**self._about(kick), "player_id": kick.player_id})
 
     async def _find_user_id(self, kick: Kick) -> int | None:
-        """Join `status` (no player ids) and `status_json` (no user ids) by name.
+        """Find a player's user id by name: `status_json` has no user ids, and `status` has no player ids.
 
-        If several clients have this name, return the user id from the log if it is among theirs, otherwise None.
+        If several clients have the player's name, return the user id from the log if one of them has it, otherwise
+        None.
         """
         clients = await self._line.ask(console_commands.STATUS_JSON, parse_status_json)
         named = [client.name for client in clients.humans if client.steam_id64 == kick.player_id] if clients else []
@@ -305,7 +307,7 @@ class EffectExecutor:
     async def _start_play(self, start: StartPlay) -> None:
         if self._match.phase is not MatchPhase.STARTING or self._match.map_number != start.map_number:
             return
-        # If play were started right before the plugin changes the map, the match would start on the old map.
+        # Check the map: play that is started right before the plugin changes the map would begin on the old map.
         if not configure.is_map(self._settings, start.map_number, await configure.current_map(self._line)):
             await self._leave_wrong_map(start)
             return
@@ -319,7 +321,10 @@ class EffectExecutor:
         _log.info("play started", extra={**self._about(start), "map_number": start.map_number})
 
     def _is_overdue(self, start: StartPlay) -> bool:
-        """True if play was requested too long ago; a listed player who rejoins or a live map restarts the time."""
+        """True if play was first requested too long ago.
+
+        The time restarts when the roster is complete again, or when a map was live.
+        """
         now_ms = self._clock.now_ms()
         wanted = (start.map_number, self._match.presence.complete_since_ms(), self._match.live_at_ms)
         if wanted != self._start:
@@ -327,7 +332,7 @@ class EffectExecutor:
         return now_ms - self._start_asked_ms > 1000 * max(MIN_START_S, START_S / self._region.speed)
 
     async def _leave_wrong_map(self, start: StartPlay) -> None:
-        """Change the map if the plugin does not. Otherwise, players would wait on the wrong map forever."""
+        """Change the map if the plugin does not change it. Otherwise, players would wait on the wrong map forever."""
         self._starts_refused += 1
         if self._starts_refused % PLUGIN_LOADS_AFTER:
             return
@@ -348,12 +353,12 @@ class EffectExecutor:
             return
         self._loads_asked = 0
         _log.info("changing map", extra={**self._about(load), "map": load.map_name})
-        # Set the names before the load, so that players who choose a side by their team's name never see the old names.
+        # Set the team names before the load, because players choose their side by the name of their team.
         await self._line.run_all(match_commands.team_name_commands(self._settings, map_number=load.map_number))
         await self._change_map(load.map_name)
 
     async def _change_map(self, map_name: str) -> None:
-        with suppress(ConsoleLostError):  # the load may begin before the answer
+        with suppress(ConsoleLostError):  # the map load may begin before the answer is sent
             await self._line.run(match_commands.load_map_command(map_name))
 
     async def _reapply_settings(self) -> None:
@@ -372,5 +377,5 @@ class EffectExecutor:
 
 
 def _may_repeat(record: ActionRecord) -> bool:
-    """True if an action may be sent again, because the server rejected it, or because it only changes player lists."""
+    """True if an action may be sent again: the server rejected it, or it only changes player lists."""
     return record.refusal is not None or record.action.type in ROSTER_ACTIONS

@@ -1,8 +1,8 @@
-"""Send heartbeats through the database, so that other processes know that this process is alive.
+"""Store heartbeats in the database, so that other processes know that this process is alive.
 
-Other processes end the leases of a process whose heartbeat is older than DEAD_MS. So a process stops acting before that
-time if it cannot store its heartbeat (`is_confirmed`). When it can store one again, it first checks which matches it
-has lost.
+Other processes end the leases of a process whose heartbeat is older than DEAD_MS. So a process that cannot store its
+heartbeat stops acting before that time (`is_confirmed`). When it can store a heartbeat again, it first checks which
+matches it has lost.
 """
 
 from __future__ import annotations
@@ -20,23 +20,24 @@ from matchpod.storage.announcements import announce_due
 from matchpod.storage.heartbeats import DEAD_MS
 
 CONFIRMED_MS: Final = DEAD_MS - 500
-"""How long this process may act after it sent a heartbeat that was stored. The margin to DEAD_MS allows for clocks that
-run at different speeds."""
+"""Time for which this process may act after it sent a heartbeat that was stored. The margin to DEAD_MS allows for
+clocks that run at different speeds."""
 STEADY_MS: Final = DEAD_MS + 1_000
-"""How long the heartbeats of this process must have been on time before it ends leases of other processes. After a
-database outage, all heartbeats are late, and each process must be able to write its next heartbeat."""
+"""Time for which this process's heartbeats must have been on time before it ends leases of other processes. After a
+database outage, all heartbeats are late, so all processes get time to write their next heartbeat."""
 FRESH_MS: Final = 2_000
-"""Maximum age of this process's own heartbeat when it checks the heartbeats of others. If the database is unavailable,
-no heartbeats are stored."""
+"""Maximum age of this process's own heartbeat when it checks those of other processes. If it is older, the database may
+be unavailable for all processes."""
 STEP_MS: Final = 1_000
-"""If the difference between the clocks of database and process changes by more than this, one of the clocks was set."""
+"""Minimum change of the difference between the clocks of database and process from which one of them must have been
+set."""
 CHECK_S: Final = 1.5
-"""Timeout of the lease check after a late heartbeat. A read may hang on a dead connection for longer than DEAD_MS, but
-the next heartbeat must be stored before that."""
+"""Timeout in seconds of the lease check after a late heartbeat. Without it, a read that hangs on a dead connection
+could delay the next heartbeat by more than DEAD_MS."""
 
 
 class Heartbeat:
-    """The heartbeat of this process. Without PostgreSQL there are no heartbeats, and `is_confirmed` is always true."""
+    """The heartbeat of this process. With SQLite there are no heartbeats, and `is_confirmed` is always true."""
 
     def __init__(
         self,
@@ -55,8 +56,8 @@ class Heartbeat:
         self._max_matches = max_matches
         self._monotonic_s = monotonic_s
         self._is_checked = True
-        """False until leases were checked after a late heartbeat, and after a heartbeat without an answer, which may
-        have been stored as a new row."""
+        """False if leases must be checked: after a late heartbeat, and after a heartbeat whose write was not confirmed,
+        because it may have been stored as a new row."""
         self._sent_ms = -math.inf
         """When the last stored heartbeat was sent."""
         self._until_ms = -math.inf
@@ -70,10 +71,10 @@ class Heartbeat:
         return not self._db.is_postgres or self._now_ms() < self._until_ms
 
     async def beat(self, check_leases: Callable[[], Awaitable[None]]) -> bool:
-        """Store a heartbeat. Return True if it is the first, or so late that others may have ended leases before it.
+        """Store a heartbeat. True if it is the first, or so late that other processes may have ended leases before it.
 
-        In these cases, `check_leases` is called before the heartbeat counts. If the check fails, the next heartbeat
-        calls it again.
+        In these cases, `check_leases` is called, and the heartbeat confirms the leases only after that. If the check
+        fails, the next heartbeat repeats it.
         """
         sent_ms, now_ms = self._now_ms(), self._clock.now_ms()
         was_checked, self._is_checked = self._is_checked, False
@@ -96,7 +97,7 @@ class Heartbeat:
         return is_late
 
     async def store_silences(self) -> None:
-        """Store which servers are silent, for the command line. Used for databases without heartbeats."""
+        """Store which servers are silent, for commands that show them. Used without PostgreSQL."""
         now_ms = self._clock.now_ms()
         silences = self._silent.shared(now_ms)
         if silences or self._are_silences_stored:
@@ -104,7 +105,7 @@ class Heartbeat:
             self._are_silences_stored = bool(silences)
 
     async def end_dead_leases(self) -> bool:
-        """End the leases of dead or frozen processes, and notify others; True if there were such processes."""
+        """End the leases of dead or frozen processes, and notify the other processes. True if leases were ended."""
         now_ms = self._now_ms()
         if now_ms - self._sent_ms >= FRESH_MS or now_ms - self._steady_since_ms < STEADY_MS:
             return False
@@ -115,13 +116,13 @@ class Heartbeat:
         return True
 
     async def announce_stop(self) -> None:
-        """Announce that this process no longer acquires matches, so that others acquire those that it releases."""
+        """Announce that this process acquires no further matches, so that others acquire what it releases."""
         self._max_matches = 0
         if self._db.is_postgres:
             await heartbeats.beat(self._db, self._owner, max_matches=0)
 
     async def end(self) -> None:
-        """Delete the heartbeat after this process has released its matches, and notify others to acquire them."""
+        """Delete the heartbeat after all matches were released, and notify other processes to acquire them."""
         self._sent_ms = self._until_ms = -math.inf
         if self._db.is_postgres:
             await heartbeats.end(self._db, self._owner)

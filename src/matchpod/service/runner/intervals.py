@@ -1,4 +1,4 @@
-"""The poll intervals and timeouts of the runner, except those that belong to the rules of a match."""
+"""Define the poll intervals and timeouts of the runner, except those that belong to the rules of a match."""
 
 from __future__ import annotations
 
@@ -11,82 +11,89 @@ from matchpod.storage.servers import RENEW_MS
 
 
 class Intervals(msgspec.Struct, frozen=True, kw_only=True):
-    """Intervals and timeouts of all steps."""
+    """The intervals and timeouts of all steps."""
 
     # --- supervisor ---
 
     poll_s: float = 0.5
-    """Seconds between polls for due rows without a notification: expired leases of other processes, and deadlines."""
+    """Interval in seconds at which due rows are polled, because there is no notification of expired leases and of due
+    times."""
     renew_s: float = RENEW_MS / 1000
-    """Seconds between two renewals of the leases in a shared database. Two renewals may fail before a lease expires."""
+    """Interval in seconds at which leases in a shared database are renewed. Two renewals may fail before a lease
+    expires."""
     beat_s: float = 1.0
-    """Seconds between two heartbeats; more if a heartbeat takes longer."""
+    """Interval between heartbeats in seconds. It is longer if storing a heartbeat takes longer."""
     dead_s: float = 0.5
-    """Seconds between two checks for other processes whose heartbeat is too old."""
+    """Interval in seconds at which the heartbeats of other processes are checked."""
     watch_s: float = 1.0
-    """Seconds between two comparisons of the matches of this process with a shared database, in one query. Another
-    process may have ended or acquired a match, or stored log entries."""
+    """Interval in seconds at which the matches of this process are compared with a shared database, with one query.
+    Another process may have ended or acquired a match, or stored log entries."""
     check_s: float = 10.0
-    """The same for a database that is not shared, in which only commands of operators end matches."""
+    """Interval in seconds as `watch_s`, but for a database that is not shared. There, only operators' commands end
+    matches."""
     actions_s: float = 0.5
-    """Seconds between polls for action requests that other processes have stored."""
+    """Interval in seconds at which action requests are polled that other processes have stored."""
     free_slots_s: float = 5.0
-    """Seconds between checks for free slots, which wake pending matches. Releasing a slot wakes a match at once."""
+    """Interval in seconds at which pending matches are woken if slots are free. (The release of a slot wakes a match at
+    once.)"""
     stop_s: float = 30.0
-    """How long the new task of a match waits for the old task to stop. Then the new task continues anyway, because the
-    old task has lost its lease and can no longer write or use the console."""
+    """Maximum time in seconds that the new task of a match waits for the old task to stop. Then the new task continues
+    nevertheless, because the old task has lost its lease and can no longer write or use the console."""
     crash_ms: int = 2_000
-    """Pause before the step of a match is retried after an unexpected error or a database outage."""
+    """Delay before the step of a match is retried after an unexpected error or a database outage."""
 
     # --- start ---
 
     try_s: float = 180.0
-    """Timeout of an attempt to start a server, at the speed of a real server: process start, map load and settings."""
+    """Timeout in seconds, at real speed, of an attempt to start a server: process start, map load and settings."""
     min_try_s: float = 60.0
-    """Minimum timeout of an attempt, at any speed, because processes start slowly on a busy machine."""
+    """Minimum timeout in seconds of an attempt, at any speed, because processes start slowly on a busy machine."""
     load_begins_s: float = 1.0
-    """Time after which a map load is assumed to have begun, even if no answer of the server shows it. A load begins one
-    frame after the command. Until then the server answers with the old map, and during the load it does not answer."""
+    """Time in seconds after which a map load is assumed to have begun, even if no answer of the server shows it. A load
+    begins one frame after the command. Until then the server reports the old map, and during the load it does not
+    answer."""
     first_log_s: float = 15.0
-    """Timeout of the first log post. It arrives within a second, unless a DNS lookup delays it."""
+    """Timeout in seconds for the first log post. It arrives within a second, unless a DNS lookup delays it."""
 
     # --- run ---
 
     late_ms: int = LATE_MS
-    """A deadline that is noticed later than this waits for posts that may be in flight."""
+    """Minimum delay after which a deadline that is noticed late does not fire at once, but waits for posts in
+    flight."""
     last_report_s: float = 1.0
-    """How long to wait for the plugins' reports of the last round. They arrive within a tick of the log, or not at
-    all."""
+    """Timeout in seconds for the plugins' reports of the last round. They arrive within a tick of the last log lines,
+    or not at all."""
     history_retry_ms: int = RETRY_MS
-    """Pause before the history is written again after a bug prevented it."""
+    """Delay before the history is written again after an error (a bug) prevented it from being built."""
 
     put_off_s: float = 0.02
-    """How long a resumed match postpones its commands to the server, per match that is still to be resumed. Reading the
-    logs comes first, and the servers are then queried at different times. A match is read in less time than this."""
+    """Delay in seconds of a resumed match's commands to its server, per match that is still to be resumed. So logs are
+    read first, and servers are then queried at different times. The log of a match is read in less time than this."""
     max_put_off_s: float = 5.0
-    """Upper bound of the postponement. Players who joined while no process drove the match must be known before
-    deadlines fire again (CATCH_UP_MS)."""
+    """Maximum delay in seconds of these commands. Players who joined while no process drove the match must be known
+    before deadlines fire again (CATCH_UP_MS)."""
 
     # --- effects ---
 
     retry_s: float = 1.0
-    """Pause between two attempts of a command. A lost console is available again after a second, unless a map is
-    loading."""
+    """Delay in seconds before a command is retried. A lost console is usually available again after a second, unless a
+    map is loading."""
     action_again_s: float = 5.0
-    """Pause before an action is sent again because the plugin rejected it temporarily, or because all attempts failed.
-    Halftime lasts 20 s, and loading a map may take as long."""
+    """Delay in seconds before an action is sent again because the plugin rejected it temporarily, or because all
+    attempts failed. Halftime lasts 20 s, and a map load may take as long."""
 
     # --- liveness probe ---
 
     probe_s: float = 2.5
-    """Seconds between two probes of a server."""
+    """Interval in seconds at which a server is probed."""
     quiet_ms: int = QUIET_MS
-    """Time without posts after which a server is looked up in its fleet."""
+    """Time without posts after which the fleet is asked whether the server is still there."""
     log_gap_ms: int = 10_000
-    """How long a real server may log nothing before a command is sent to its console. In play, about 40 gaps per hour
-    are longer. The server logs such commands. If they were sent after `quiet_ms`, they would cause a tenth of all
-    posts."""
+    """Time without posts of a real server after which a command is sent to its console. During play, about 40 gaps per
+    hour are longer. The server logs each command. If commands were sent after `quiet_ms`, they would cause a tenth of
+    all posts."""
     ask_s: float = 3.0
-    """Timeout of a console command of the liveness probe."""
+    """Timeout in seconds of a console command of the liveness probe."""
     last_posts_s: float = 1.0
-    """How long to wait for the last log posts of a server that is gone: they may contain the end of the match."""
+    """Time in seconds to wait for the last log posts of a server that is gone, because they may contain the end of the
+    match."""

@@ -1,8 +1,8 @@
-"""Probe the server of a running match: its process, its log posts and its console.
+"""Check whether the server of a running match is alive: by its process, its log posts and its console.
 
-While log posts arrive, the server is not probed. A command is sent to its console in three cases: there was no post for
-longer than most gaps of the log, it is uncertain which players are on the server, or another server of the same host or
-region is silent. Servers that fall silent together probably have a common cause, and get more time.
+While log posts arrive, the server is not probed. A command is sent to its console in three cases: no post arrived for
+longer than usual; it is uncertain which players are on the server; or another server of the same host or region is
+silent. Servers that fall silent together probably have a common cause, so they get more time before they count as lost.
 `core.servers.server_loss` decides whether a server is lost.
 """
 
@@ -39,25 +39,25 @@ from matchpod.service.runner.effects import map_load_s
 from matchpod.service.runner.lease import Lease
 
 NO_LOG_MS: Final = 60_000
-"""A server logs console commands, so each command produces a log post. If a server answers for this long without a
-post, the log address is registered again."""
+"""Time after which the log address is registered again if a server answers commands, but sends no posts. Each command
+should produce a post, because servers log console commands."""
 
 WARN_S: Final = 1.0
-"""Time without an answer after which a quiet server is reported as silent, so that people are warned before the command
-times out. This does not end its match sooner."""
+"""Time in seconds without an answer to a command after which a server is reported as silent, to show a warning before
+the command times out. The report does not end the match earlier."""
 
 FLEET_S: Final = 5.0
-"""The longest time a fleet normally needs to look up a server."""
+"""Maximum time in seconds that a fleet normally needs to report the state of a server."""
 
 LATE_MS: Final = 1_000
-"""If a step ends later than planned by more than this, this process was suspended or blocked, and the time does not
-count."""
+"""Minimum delay of a step beyond its planned time from which this process was suspended or blocked. The delay then does
+not count as silence."""
 
 _log = logging.getLogger(__name__)
 
 
 class LivenessProbe:
-    """Probes one server. Calls `on_lost` with the reason if the server is lost, and `on_failed` if it is at fault."""
+    """Probes a server. Calls `on_lost` with the reason if the server is lost, and `on_failed` after a console fault."""
 
     def __init__(
         self,
@@ -86,16 +86,17 @@ class LivenessProbe:
         self._posted_ms = 0
         self._reregistered_ms: int | None = None
         self._asked_ms: int | None = None
-        """When the first console command after the last sign of life was sent; None if none was sent."""
+        """When the first console command since the last sign of life was sent; None if no command was sent."""
         self._listed: tuple[int, int] | None = None
-        """When the current doubt about the players began, and when the console first listed the players after that."""
+        """Since when it is uncertain which players are on the server, and when the console first listed them after
+        that."""
         self._is_reported = False
         self._silent = deps.regions.silent
         gap_ms = min(round(self._intervals.log_gap_ms / region.speed), self._silent.limits.ask_ms)
         self._ask_after_ms = max(self._intervals.quiet_ms, gap_ms)
 
     def log_received(self, at_ms: int) -> None:
-        """Record a log post. Its time may be in the future if the clock was set back since it was stored."""
+        """Record a log post. `at_ms` may be in the future, if the clock was set back after the post was stored."""
         at_ms = min(at_ms, self._clock.now_ms())
         self._log_ms = max(self._log_ms, at_ms)
         self._posted_ms = self._log_ms
@@ -103,12 +104,12 @@ class LivenessProbe:
         self._seen_alive(at_ms)
 
     async def run(self, *, put_off_s: float = 0.0) -> None:
-        """Probe until the server is lost or at fault; the first time after `put_off_s`."""
+        """Probe the server until it is lost or has a console fault. The first probe is after `put_off_s`."""
         try:
             with self._excusing_delay(put_off_s):
                 await asyncio.sleep(put_off_s)
             while True:
-                if not self._is_posting() or self._needs_list():  # a server that posts is alive
+                if not self._is_posting() or self._needs_list():  # otherwise its posts show that it is alive
                     judged = await self._probe()
                     if judged.health is ServerHealth.LOST:
                         self._on_lost(judged.why)
@@ -130,7 +131,7 @@ class LivenessProbe:
         self._on_lost(why)
 
     async def _probe(self) -> Judgment:
-        """Observe the server in its fleet, and use its console if it was quiet or if its players are uncertain."""
+        """Ask the fleet about the server. Use the console if there were no posts, or if the players are uncertain."""
         row = self._lease.row
         with self._excusing_delay(FLEET_S):
             fleet = await self._region.fleet.observe(row.id, row.slot or "")
@@ -138,7 +139,8 @@ class LivenessProbe:
             await asyncio.sleep(self._intervals.last_posts_s)
             return self._judge(fleet)
         if self._needs_list() and self._is_posting():
-            # Without posts, the list may be from a new process of the server, and players would seem to have left.
+            # Only if posts arrive: otherwise the server may have been restarted, and its empty list would be
+            # misleading.
             await self._record_presence()
         ask_after_ms = self._intervals.quiet_ms if self._silent.has_near(self._silence()) else self._ask_after_ms
         if self._silent_ms() >= ask_after_ms:
@@ -171,7 +173,7 @@ class LivenessProbe:
         return judge_server(signs, self._silent.limits)
 
     def _report_silence(self) -> int:
-        """Report the server as silent; return how many servers have fallen silent together."""
+        """Report the server as silent. Return how many servers, including this server, have fallen silent together."""
         self._is_reported = True
         return self._silent.report(self._lease.row.id, self._silence())
 
@@ -185,7 +187,7 @@ class LivenessProbe:
         )
 
     async def _record_presence(self) -> None:
-        """Append the console's list of players, so that the match can correct its own list after lost log lines."""
+        """Append the console's list of players, so that the match can correct its list after lost log lines."""
         deps, row = self._deps, self._lease.row
         try:
             answer = await self._ask(STATUS_JSON)
@@ -201,14 +203,14 @@ class LivenessProbe:
             doubt_ms = self._match.presence.doubt_since_ms
             if doubt_ms is not None and (self._listed is None or self._listed[0] != doubt_ms):
                 self._listed = doubt_ms, listed.received_ms
-            self._lease.check()  # the process may have been suspended since the answer
+            self._lease.check()  # this process may have been suspended after the answer
             await deps.log_writer.append(row.id, [listed])
 
     def _needs_list(self) -> bool:
-        """True if the players are uncertain, and the console has not listed them during this doubt.
+        """True if it is uncertain which players are on the server, and the console has not listed them since.
 
-        A list is requested again if the doubt lasts for longer than a map load. Until then, the log shows who joins and
-        leaves.
+        If this is still uncertain after the maximum time of a map load, the console is asked again. Until then, the log
+        shows who joins and leaves.
         """
         doubt_ms = self._match.presence.doubt_since_ms
         if doubt_ms is None or self._listed is None or self._listed[0] != doubt_ms:
@@ -219,7 +221,7 @@ class LivenessProbe:
         return self._clock.now_ms() - self._posted_ms < self._intervals.quiet_ms
 
     async def _ask(self, command: str) -> str:
-        """Run a console command. The answer proves that the server is alive."""
+        """Run a console command, and record that the server is alive if it answers."""
         with self._excusing_delay(self._intervals.ask_s):
             async with asyncio.timeout(self._intervals.ask_s):
                 answer = await self._line.run(command, timeout_s=self._intervals.ask_s)
@@ -227,7 +229,7 @@ class LivenessProbe:
         return answer
 
     async def _renew_address(self, listeners: Sequence[str]) -> None:
-        """Register the log address if it is missing, or if the server answers but posts nothing."""
+        """Register the log address again if the server does not have it, or answers commands but sends no posts."""
         is_unused = self._reregistered_ms is None and self._alive_ms - self._log_ms >= NO_LOG_MS
         if self._log_url in listeners and not is_unused:
             return
@@ -243,7 +245,7 @@ class LivenessProbe:
             _log.warning("log address was missing, registered again", extra={"server_id": self._lease.row.id})
 
     async def _remove_address(self) -> None:
-        """Remove the log address so that it is registered again. The server may have stopped using it."""
+        """Remove the log address, which the server may have stopped using, before it is registered again."""
         self._reregistered_ms = self._alive_ms
         _log.warning("server answers but posts no log", extra={"server_id": self._lease.row.id})
         await self._line.run(remove_log_address_command(self._log_url), timeout_s=self._intervals.ask_s)
@@ -257,7 +259,7 @@ class LivenessProbe:
 
     @contextmanager
     def _excusing_delay(self, planned_s: float) -> Iterator[None]:
-        """Exclude the time in which this process did not run during a step, and changes of the clock."""
+        """Exclude, from the time of a step, time in which this process did not run, and changes of the clock."""
         began_ms = self._clock.now_ms()
         try:
             yield
@@ -282,7 +284,7 @@ class LivenessProbe:
         return self._clock.now_ms() - self._alive_ms
 
     def _load_ms(self) -> int:
-        """Return how long a map load may take if a map may be loading; 0 otherwise."""
+        """Return the timeout of a map load if the server may be loading a map; otherwise 0."""
         load_ms = round(map_load_s(self._region.speed) * 1000)
         changed_ms = self._match.presence.map_change_at_ms
         now_ms = self._fold.reader.match_ms(self._clock.now_ms())

@@ -1,7 +1,7 @@
-"""Decide whether a server could not be started because of the machine, and when to try again.
+"""Decide whether the machine is the reason why a server could not be started, and when to retry.
 
 A machine that has run out of memory, disk space, processes or open files cannot start a server for any match. So
-matches do not fail after a few attempts, but wait, and only one match at a time tries again.
+matches wait instead of failing after a few attempts, and only one match at a time retries.
 """
 
 from __future__ import annotations
@@ -22,16 +22,17 @@ MACHINE_ERRORS: Final = frozenset(
 )
 FIRST_PAUSE_MS: Final = 1_000
 MAX_PAUSE_MS: Final = 30_000
-"""Limits of the pause between two attempts in a region, which grows with exponential backoff."""
+"""Maximum delay between two attempts in a region. The delay begins with FIRST_PAUSE_MS and doubles with each
+failure."""
 
 
 def is_machine_fault(error: BaseException) -> bool:
-    """True if the machine caused the error, not a server. Adapters keep the cause of errors (`raise … from`)."""
+    """True if the machine caused the error, not a server. Adapters keep causes of errors (`raise … from`)."""
     return any(isinstance(cause, OSError) and cause.errno in MACHINE_ERRORS for cause in causes_of(error))
 
 
 def causes_of(error: BaseException) -> Iterator[BaseException]:
-    """Yield an error and its causes."""
+    """Yield an error, its cause, the cause of its cause, and so on."""
     cause: BaseException | None = error
     while cause is not None:
         yield cause
@@ -39,7 +40,7 @@ def causes_of(error: BaseException) -> Iterator[BaseException]:
 
 
 class _Pause:
-    """The pause of a region. After it, one match tries again, and only a failure of this match doubles the pause."""
+    """The pause of a region. After the pause, one match retries, and only a failure of this match doubles the pause."""
 
     def __init__(self, until_ms: int, length_ms: int) -> None:
         self.until_ms = until_ms
@@ -48,20 +49,20 @@ class _Pause:
 
 
 class MachineFaults:
-    """The regions in which this process currently starts no servers."""
+    """The regions in which this process starts no servers for now, because of a fault of the machine."""
 
     def __init__(self, first_pause_ms: int = FIRST_PAUSE_MS) -> None:
         self._first_pause_ms = first_pause_ms
         self._pauses: dict[str, _Pause] = {}
         self.cleared: set[str] = set()
-        """Regions whose machine is no longer at fault, until their waiting matches are woken."""
+        """The regions whose machine is no longer at fault, and whose waiting matches were not woken yet."""
 
     def is_known(self, region: str) -> bool:
-        """True if the last attempt to start a server in the region failed because of the machine."""
+        """True if the last attempt to start a server in the region failed because of a machine fault."""
         return region in self._pauses
 
     def may_start(self, region: str, now_ms: int) -> bool:
-        """True if a server may be started in the region now. After a pause, only one attempt is allowed."""
+        """True if a server may be started in the region now. After a pause, only the first call returns True."""
         pause = self._pauses.get(region)
         if pause is None:
             return True
@@ -76,7 +77,7 @@ class MachineFaults:
         return pause is not None and now_ms < pause.until_ms
 
     def record(self, region: str, now_ms: int) -> int:
-        """Record that the machine could not start a server; return when to try again."""
+        """Record that a server could not be started because of the machine. Return when to retry."""
         pause = self._pauses.setdefault(region, _Pause(now_ms + self._first_pause_ms, self._first_pause_ms))
         if pause.is_tried:
             pause.is_tried = False

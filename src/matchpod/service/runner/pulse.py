@@ -1,7 +1,8 @@
-"""Detect whether this process was recently suspended: stopped, without CPU time, blocked by its own code, or suspended
-with its machine.
+"""Detect whether this process was recently suspended.
 
-Requests that arrived meanwhile have not been read yet, so no deadline may fire.
+It may have been stopped, got no CPU time, was blocked by its own code, or was suspended with its machine.
+
+Requests that arrived during the suspension are not read yet, so no deadline may fire.
 """
 
 from __future__ import annotations
@@ -13,16 +14,17 @@ from collections.abc import Callable
 from typing import Final
 
 BEAT_S: Final = 0.25
-"""Seconds between two beats of this process."""
+"""Interval in seconds at which this process records that it runs (a beat)."""
 LATE_S: Final = 1.0
-"""The process was suspended if a beat was later than planned by more than this."""
+"""Delay of a beat in seconds above which the process counts as suspended."""
 SETTLE_S: Final = 2.0
-"""How long after a suspension requests may still wait to be read and stored."""
+"""Time in seconds after a suspension during which earlier requests may still wait to be read and stored."""
 
 
 def since_boot_s() -> float:
-    """Return the seconds since boot. They include time in suspend if the system supports that, because other machines
-    keep running meanwhile.
+    """Return the time since boot in seconds.
+
+    If the system supports it, the time includes the suspension of this machine, because other machines keep running.
     """
     return time.clock_gettime(time.CLOCK_BOOTTIME) if hasattr(time, "CLOCK_BOOTTIME") else time.monotonic()
 
@@ -48,7 +50,7 @@ class Pulse:
         return self._is_late(now_s) or now_s - self._late_s < SETTLE_S
 
     async def run(self) -> None:
-        """Beat until cancelled."""
+        """Record regularly that this process runs, until cancelled."""
         while True:
             self.beat()
             await asyncio.sleep(BEAT_S)

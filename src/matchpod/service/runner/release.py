@@ -1,4 +1,4 @@
-"""Step of the runner: end a match, then release its server, with retries until the fleet confirms the release."""
+"""End a match, and release its server, with retries until the fleet confirms the release (a step of the runner)."""
 
 from __future__ import annotations
 
@@ -48,12 +48,13 @@ from matchpod.storage import (
 )
 
 FAREWELL_S: Final = 3.0
-"""Timeout for kicking all players and restoring cvars. A server that does not answer is released anyway."""
+"""Timeout in seconds for kicking all players and restoring console variables. A server that does not answer is released
+nevertheless."""
 
 RELEASE_AGAIN_MS: Final = 2_000
 MAX_RELEASE_AGAIN_MS: Final = 60_000
-"""Limits of the pause between two attempts to release a server, which grows with exponential backoff. The number of
-attempts is not limited."""
+"""Maximum delay between two attempts to release a server. The delay begins with RELEASE_AGAIN_MS and doubles with each
+failure. The number of attempts is not limited."""
 
 MATCH_OVER_TEXT: Final = "The match is over"
 MATCH_CANCELED_TEXT: Final = "The match was canceled"
@@ -71,9 +72,10 @@ async def end_leased_match(
     earlier: Sequence[Statement] = (),
     earlier_events: Sequence[bytes] = (),
 ) -> None:
-    """End the match; LeaseLostError if it has already ended or another process holds it.
+    """End the match. Raise LeaseLostError if it has already ended, or if another process holds the lease.
 
-    The statements `earlier` are executed and `earlier_events` are appended before the end, in the same transaction.
+    In the same transaction, but before the end, the statements in `earlier` are executed, and `earlier_events` are
+    appended to the organization's events.
     """
     row, callback_id = lease.row, deps.new_callback_id()
     final = None if recorder is None else recorder.final()
@@ -107,7 +109,7 @@ async def _end(
 
 
 async def release(lease: Lease, deps: Deps) -> None:
-    """Release the server of an ended match. If the fleet fails, the match is due again later."""
+    """Release the server of an ended match. If the fleet does not confirm this, the match is due again later."""
     row = lease.row
     if row.slot is not None:
         region = deps.regions.get(row.region)
@@ -141,7 +143,7 @@ async def release(lease: Lease, deps: Deps) -> None:
 
 
 async def _keep(lease: Lease, deps: Deps, region: Region, until_ms: int) -> None:
-    """Keep a server for its demos. All other work after the end of a match is done now."""
+    """Keep a server for the upload of its demos. Kick its players and finalize the history now."""
     row, now_ms = lease.row, deps.clock.now_ms()
     if row.id not in deps.kept:
         deps.kept.add(row.id)
@@ -154,9 +156,9 @@ async def _keep(lease: Lease, deps: Deps, region: Region, until_ms: int) -> None
 async def free_slot(
     lease: Lease, deps: Deps, region: Region, *, is_faulty: bool, **columns: str | int | bytes | None
 ) -> None:
-    """Free the slot of a match, set columns of its row, and wake the next waiting match.
+    """Free the slot of a match, set columns of the match's row, and wake the next waiting match.
 
-    If the server `is_faulty`, because it had a console fault, and would be reused, it gets no matches for a while.
+    If the server `is_faulty` (it had a console fault) and is one that matches reuse, it gets no matches for a while.
     """
     row, now_ms = lease.row, deps.clock.now_ms()
     rest = []
@@ -179,7 +181,7 @@ async def _mark_released(lease: Lease, deps: Deps) -> None:
 
 
 async def _finalize_history(lease: Lease, deps: Deps) -> None:
-    """Finalize the history of the match. Called after the attempt to release the server, which must not be delayed."""
+    """Finalize the history of the match. Called after the release was attempted, to avoid delaying it."""
     row, region = lease.row, deps.regions.get(lease.row.region)
     speed = region.speed if region else 1.0
     try:
@@ -198,12 +200,13 @@ async def _finalize_history(lease: Lease, deps: Deps) -> None:
         raise LeaseLostError(row.id) from exc
     except DatabaseUnavailableError:
         raise
-    except Exception as exc:  # an unreadable log must not keep the row open; `recompute` can repair the history
+    except Exception as exc:  # a log that cannot be read must not keep the row open; `recompute` can repair the history
         if isinstance(exc, EntryFailedError) and exc.costs_entry:
-            raise  # the entry will be set aside
+            raise  # the caller sets the entry aside
         deps.metrics.crashes.inc("history")
         _log.exception("history was not finalized", extra={"server_id": row.id})
-        # Leave the history as last stored, without statistics. Readers must not wait, and this step must not loop.
+        # Mark the stored history as final, without statistics, so that readers do not wait and this step is not
+        # repeated.
         await lease.write([servers.check_fence(row.id, row.fence), history.mark_final(row.id)])
         for played in await history.maps_of(deps.db, row.id):
             deps.streams.finish(played.id)
@@ -217,7 +220,7 @@ async def _release_later(lease: Lease, deps: Deps, error: str) -> None:
 
 
 async def _send_farewell(lease: Lease, deps: Deps, *, is_kept: bool = False) -> bool:
-    """Kick all players with the reason of the end, unless the server is gone. Return False as `leave_server` does."""
+    """Kick all players with a text why the match ended, unless the server is gone. False after a console fault."""
     row = lease.row
     outcome = await outbox.outcome_of(deps.db, row.id)
     reason = outcome.reason if outcome else None
@@ -231,10 +234,10 @@ async def _send_farewell(lease: Lease, deps: Deps, *, is_kept: bool = False) -> 
 
 
 async def leave_server(lease: Lease, deps: Deps, farewell: str | None, *, is_kept: bool = False) -> bool:
-    """Clean up a server that may be reused: kick its players with a farewell text, and restore changed cvars.
+    """Clean up a server before its release: kick its players with a text, and restore changed console variables.
 
-    If the server `is_kept`, only its players are kicked. A server that another match already uses is left unchanged.
-    Return False after a console fault.
+    If the server `is_kept`, its players are kicked and nothing is restored. A server that another match already uses is
+    left unchanged. Return False after a console fault.
     """
     row = lease.row
     if row.rcon_host is None or row.rcon_password is None or (farewell is None and row.changed_cvars is None):
@@ -242,7 +245,7 @@ async def leave_server(lease: Lease, deps: Deps, farewell: str | None, *, is_kep
     try:
         line = ConsoleLine(lease, deps)
     except ValueError as exc:
-        # The vault key was replaced, so the password is lost. The server must be released anyway.
+        # The vault key was replaced, so the password is lost. The server must be released nevertheless.
         _log.error("rcon password cannot be decrypted", extra={"server_id": row.id, "error": str(exc)})
         return True
     try:
@@ -263,7 +266,7 @@ async def leave_server(lease: Lease, deps: Deps, farewell: str | None, *, is_kep
 
 
 async def _has_other_match(lease: Lease, line: ConsoleLine) -> bool:
-    """True if the server is reused and already sends its log to another match."""
+    """True if the server is one that matches reuse, and already sends its log to another match."""
     if lease.row.changed_cvars is None:
         return False
     tokens = await line.ask(LOG_LISTENERS, lambda answer: log_tokens_in(parse_log_listeners(answer)))

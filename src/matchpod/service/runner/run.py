@@ -1,7 +1,8 @@
-"""Step of the runner: apply the log of a running match until it ends, and queue its effects.
+"""Apply the log of a running match until the match ends, and queue its effects (a step of the runner).
 
-This module never waits for the server: `effects` uses its console, and `liveness` probes it. A resumed match continues
-from its snapshot. Effects from before the resume are not executed again, except those that end the match.
+This module never waits for the server: `effects.py` uses the server's console, and `liveness.py` probes the server. A
+resumed match continues from its snapshot. Effects of entries from before it was resumed are not executed again, except
+those that end the match.
 """
 
 from __future__ import annotations
@@ -42,13 +43,14 @@ from matchpod.storage.match_actions import ActionRow
 from matchpod.storage.raw_log import RawEntry
 
 LAST_REPORT_POLL_S: Final = 0.05
-"""Seconds between polls of a shared database for the last reports, which another process may have stored."""
+"""Interval in seconds at which a shared database is polled for the last reports, which another process may have
+stored."""
 
 SNAPSHOT_MS: Final = 5_000
-"""Minimum time between two snapshots. In the sandbox, a round takes only seconds."""
+"""Minimum time between two snapshots of a match. It matters in the sandbox, where rounds take only seconds."""
 
 NEVER_MS: Final = 2**63
-"""Later than any alarm."""
+"""A time that is later than any alarm."""
 
 _log = logging.getLogger(__name__)
 
@@ -56,7 +58,7 @@ _SNAPSHOT_EVENTS = (RoundDecided, MapLive, MapEnded)
 
 
 async def run(lease: Lease, deps: Deps, region: Region, *, is_resumed: bool) -> None:
-    """Drive a match until it has ended; LeaseLostError if another process holds it."""
+    """Drive a match until it has ended. Raise LeaseLostError if the lease is lost."""
     line, runner = ConsoleLine(lease, deps), None
     try:
         async with deps.suspects.resuming(lease.row, region.speed) if is_resumed else nullcontext():
@@ -113,15 +115,15 @@ class _Runner:
         )
 
     async def begin(self, *, is_resumed: bool) -> None:
-        """Apply the stored entries."""
+        """Apply the entries that are already stored."""
         await self._recorder.begin()
         if is_resumed:
             await self._resume()
         else:
-            await self._apply_stored()  # the server has sent entries during its configuration
+            await self._apply_stored()  # sent by the server while it was configured
 
     async def run(self) -> None:
-        """Drive the match until it has ended."""
+        """Drive the match until it has ended, with its console commands and its probes in tasks of their own."""
         try:
             async with asyncio.TaskGroup() as group:
                 probes = (self._liveness.run(put_off_s=self._put_off_s), self._liveness.wait_for_fleet())
@@ -135,20 +137,20 @@ class _Runner:
             raise _cause(failed) from failed
 
     def close(self) -> None:
-        """Drop references to this runner, so that the match is freed without waiting for the garbage collector."""
+        """Break reference cycles, so that the match is freed without waiting for the garbage collector."""
         del self._effects, self._liveness
 
     async def save_for_next(self) -> None:
         """Write a snapshot for the process that drives the match next, so that it has few entries to apply."""
         if self._fold.is_over or self._live.error is not None:
-            return  # the match may have ended already, or the fold is half changed
+            return  # the match has ended, or the fold may be half changed
         row = self._lease.row
         snapshot = await self._deps.turns.call(self._snapshot)
         with suppress(DatabaseError, LeaseLostError):  # best effort: without it, the next process applies more entries
             await self._lease.write(snapshots.save(row.id, row.fence, snapshot))
 
     async def _resume(self) -> None:
-        """Apply stored entries without their effects, which were executed, or will be requested again by the rules."""
+        """Apply stored entries without their effects, which were executed or will be requested again."""
         await self._append(EntryKind.RESUMED)
         self._executes_effects = False
         await self._apply_stored()
@@ -156,7 +158,7 @@ class _Runner:
         if not self._fold.is_over:
             others = self._deps.suspects.resuming_count - 1
             self._put_off_s = min(others * self._intervals.put_off_s, self._intervals.max_put_off_s)
-            # In a shared database, the previous process may have had another address, so the log may not arrive here.
+            # With a shared database, the server may send its log to the previous process, so redirect it at once.
             self._effects.resume(put_off_s=0.0 if self._deps.db.is_shared else self._put_off_s)
             _log.info("match resumed", extra=self._about(phase=self._match.phase.value))
 
@@ -178,13 +180,14 @@ class _Runner:
             await self._save()
             free_ms = clock.now_ms()
             await self._wait()
-            # Posts that could not be stored during the write have been resent by now, if the wait was long enough.
+            # The time of the write counts as a delay of deadlines, unless the wait after it was so long that servers
+            # have resent posts that could not be stored during the write.
             saving_ms = free_ms - saved_ms if clock.now_ms() - free_ms < self._intervals.late_ms else 0
 
     async def _end(self, outcome: Outcome) -> None:
         if outcome.is_finished:
             await self._wait_for_last_report()
-        # An action that ends the match is not done before the match has ended.
+        # An action that ends the match is stored as done in the same transaction as the end.
         actions, events = await self._changed_actions()
         earlier = [*actions, *self._demos.statements(self._deps.clock.now_ms(), outcome)]
         end = partial(end_leased_match, self._lease, self._deps, earlier=earlier, earlier_events=events)
@@ -205,7 +208,7 @@ class _Runner:
                 _log.warning("parts of the log of a map are missing", extra=about)
 
     async def _wait_for_last_report(self) -> None:
-        """Give plugins time to report the MVP and shots of the last round, which arrive after the last log line."""
+        """Wait for the plugins' reports about the last round (MVP and shots), which arrive after the last log line."""
         try:
             async with asyncio.timeout(self._intervals.last_report_s):
                 while self._fold.awaits_reports:
@@ -214,7 +217,7 @@ class _Runner:
                     if self._fold.awaits_reports:
                         await self._wait_for_entry()
         except TimeoutError:
-            await self._deps.log_writer.flush(self._live.server_id)  # reports may be waiting for the next commit
+            await self._deps.log_writer.flush(self._live.server_id)  # reports may wait for the next commit
             await self._apply_late()
 
     async def _wait_for_entry(self) -> None:
@@ -231,7 +234,7 @@ class _Runner:
         return True
 
     async def _wait(self) -> None:
-        """Wait for an alarm. Meanwhile the log writer applies entries, and wakes the runner if there is work."""
+        """Wait for an alarm. During the wait, the log writer applies entries, and wakes the runner if there is work."""
         now_ms = self._deps.clock.now_ms()
         self._wake_ms = self._next_alarm_ms(now_ms)
         wait_s = None if self._wake_ms == NEVER_MS else max(0, self._wake_ms - now_ms) / 1000
@@ -246,12 +249,12 @@ class _Runner:
         self._check_fold()
 
     def _check_fold(self) -> None:
-        """If there was an error after which the fold must no longer be used, raise it."""
+        """Raise the error after which the fold must no longer be used, if there was such an error."""
         if self._live.error is not None:
             raise self._live.error
 
     def has_work(self) -> bool:
-        """True if `_drive` has to act on entries that were applied during the wait."""
+        """True if `_drive` has to act because of entries that were applied during the wait."""
         now_ms = self._deps.clock.now_ms()
         return (
             self._fold.is_over
@@ -263,7 +266,7 @@ class _Runner:
         )
 
     def is_due(self, now_ms: int) -> bool:
-        """True if an alarm is due; before the timeout if the clock was set, or if the machine was suspended."""
+        """True if an alarm is due: at the timeout, or before it if the clock was set or the machine suspended."""
         return now_ms >= self._wake_ms
 
     def _next_alarm_ms(self, now_ms: int) -> int:
@@ -278,7 +281,7 @@ class _Runner:
         return len(self._match.action_changes) > self._actions_written
 
     def _has_new_phase(self) -> bool:
-        """True if the phase in the row, which lists and other processes read, differs from the phase of the match."""
+        """True if the phase of the match differs from the phase in its row, which lists and other processes read."""
         return public_phase(self._match) is not self._lease.row.match_phase
 
     # --- reading --------------------------------------------------------------------------------------------------
@@ -290,7 +293,7 @@ class _Runner:
                 return
 
     async def _apply_stored(self, limit: int | None = None) -> int:
-        """Apply stored entries until none is left, `limit` is reached or the match is over; return their number."""
+        """Apply stored entries until none are left, `limit` is reached or the match is over. Return the number."""
         count = 0
         while not self._fold.is_over and (limit is None or count < limit):
             page = await self._next_page()
@@ -303,7 +306,7 @@ class _Runner:
         return count
 
     async def _next_page(self) -> list[RawEntry]:
-        """Read the next stored entries; LogRewoundError if the last applied entry is no longer stored."""
+        """Read the next stored entries. Raise LogRewoundError if the last applied entry is no longer stored."""
         live = self._live
         first = live.begin_reading()
         page = await page_after(self._deps.db, live.server_id, first - 1)
@@ -314,7 +317,7 @@ class _Runner:
         return page[1:]
 
     def apply(self, entry: RawEntry) -> bool:
-        """Apply an entry and queue its effects; False once the match is over."""
+        """Apply an entry and queue its effects. False once the match is over."""
         metrics = self._deps.metrics
         lines_before, unknown_before = self._fold.line_counts
         if entry.kind == EntryKind.LOG and self._fold.is_own(entry):
@@ -354,17 +357,17 @@ class _Runner:
                 self._effects.enqueue(command)
 
     async def _fire_deadlines(self, *, busy_ms: int) -> None:
-        """Append an entry at which due deadlines fire.
+        """If a deadline is due, append an entry at which due deadlines fire.
 
-        If the deadline was noticed late, or this process was just suspended, wait instead, because a post in flight may
-        prevent the deadline. Also wait for a post that could not be stored. On a full disk, the report that the match
-        is over may fit while the log of its last rounds does not.
+        If the deadline was noticed late, or if this process was just suspended, a RESUMED entry postpones it, because a
+        post in flight may make it obsolete. So does a post that could not be stored: on a full disk, the report that
+        the match is over may fit, but not the log of the last rounds.
         """
         due_ms, now_ms = self._fold.due_ms(), self._deps.clock.now_ms()
         if self._fold.is_over or due_ms is None or due_ms > now_ms:
             return
         late_ms = max(now_ms - due_ms, busy_ms)
-        await self._flush()  # before the decision, because it may take long
+        await self._flush()  # before the decision, because this may take long
         is_late = late_ms > self._intervals.late_ms or self._deps.pulse.was_late()
         is_in_time = not is_late and not self._live.lacks_post
         if is_in_time or not self._fold.may_wait(now_ms):
@@ -375,18 +378,18 @@ class _Runner:
         await self._append_now(EntryKind.RESUMED)
 
     async def _observe(self) -> None:
-        """Append an OBSERVED entry if the server has sent nothing for a while."""
+        """Append an OBSERVED entry if the log has had no entry for a while."""
         observe_ms = None if self._fold.is_over or self._live.is_behind else self._fold.observe_ms()
         if observe_ms is not None and observe_ms <= self._deps.clock.now_ms():
             await self._append(EntryKind.OBSERVED)
 
     async def _append(self, kind: EntryKind) -> None:
-        """Append an entry of the service after all waiting posts; LeaseLostError if the lease is lost."""
+        """Append an entry of the service after all waiting posts. Raise LeaseLostError if the lease is lost."""
         await self._flush()
         await self._append_now(kind)
 
     async def _flush(self) -> None:
-        """Store all waiting posts."""
+        """Store all waiting posts of the match."""
         await self._deps.log_writer.flush(self._live.server_id)
 
     async def _append_now(self, kind: EntryKind, body: bytes = b"") -> None:
@@ -395,7 +398,7 @@ class _Runner:
         new = NewEntry(kind=kind, received_ms=self._deps.clock.now_ms(), body=body)
         _, numbers, _ = await self._lease.write([servers.check_fence(row.id, row.fence), *statements_of(row.id, new)])
         self._live.enqueue(stored_entry(row.id, msgspec.convert(numbers[0][0], int), new))
-        if body:  # called by another task while the runner may be idle
+        if body:  # appended by another task, while the runner may be idle
             self._live.woken.set()
 
     # --- the server -----------------------------------------------------------------------------------------------
@@ -409,13 +412,13 @@ class _Runner:
         self._lose(failure.value)
 
     async def _end_lost(self) -> None:
-        # Write this before reading, so that no post that is stored meanwhile is missed.
+        # Write this first, so that the entries that are read then include all posts that were stored before.
         await self._lease.change(error=readable_error(self._lost))
         await self._flush()
-        await self._apply_stored()  # the server's last posts may have been stored since
+        await self._apply_stored()  # may include the last posts of the server
         if self._fold.is_over:
             return
-        self._enqueue(*self._fold.finish())  # the server may have reported the end before it died
+        self._enqueue(*self._fold.finish())  # only one source may have reported the end of the match
         if not self._fold.is_over:
             _log.warning("server lost", extra=self._about(why=self._lost))
             reason = CancelReason.SERVER_LOST if self._failure is None else CancelReason.SERVER_FAILED
@@ -425,7 +428,7 @@ class _Runner:
         return {"server_id": self._live.server_id, **fields}
 
     async def _save(self) -> None:
-        """Write a snapshot if it is due, and the history if it or a snapshot is due."""
+        """Write a snapshot if it is due. Write the history if it is due itself, or if a snapshot is written."""
         now_ms, row = self._deps.clock.now_ms(), self._lease.row
         due_ms = self._recorder.due_ms(now_ms)
         if self._must_save(now_ms) or (due_ms is not None and due_ms <= now_ms):
@@ -453,7 +456,7 @@ class _Runner:
             await self._lease.write([servers.check_fence(row.id, row.fence), *snapshot])
 
     async def _save_actions(self) -> None:
-        """Write the rows of changed actions, and an event of the organization for each change."""
+        """Write the rows of changed actions, and append an event to the organization's events for each change."""
         row, count = self._lease.row, len(self._match.action_changes)
         statements, events = await self._changed_actions()
         if statements:
@@ -461,13 +464,13 @@ class _Runner:
                 lines = organization_events.append(row.org_id, events, at_ms=self._deps.clock.now_ms())
                 await self._lease.write([*statements, *lines])
             except BaseException:
-                self._action_rows = {}  # it is unknown whether the rows were written, so read them again
+                self._action_rows = {}  # the rows may or may not have been written, so read them again
                 raise
             self._deps.streams.organizations.wake()
         self._actions_written = count
 
     async def _changed_actions(self) -> tuple[list[Statement], list[bytes]]:
-        """Return the statements that write changed actions, and the events of the organization for them."""
+        """Return the statements that write changed actions, and the organization's events about the changes."""
         row, now_ms, changes = self._lease.row, self._deps.clock.now_ms(), list(self._match.action_changes)
         new = changes[self._actions_written :]
         if any(change.action_id not in self._action_rows for change in new):
@@ -480,7 +483,7 @@ class _Runner:
                 continue
             rows[known.id] = msgspec.structs.replace(known, state=change.state, detail=change.detail)
             statements.append(match_actions.change(known.id, change.state, change.detail, now_ms))
-            # Decode the row, because the match has no record of requests beyond its limit of actions.
+            # Get the request from the row, because the match does not record requests beyond its limit of actions.
             action = msgspec.json.decode(known.request, type=ActionRequest)
             events.append(action_changed(row, action, change.state, detail=change.detail, at_ms=now_ms))
             if change.state.is_final:
@@ -498,6 +501,6 @@ class _Runner:
 
 
 def _cause(failed: BaseExceptionGroup) -> BaseException:
-    """Return the first error of the group. The other errors follow from it."""
+    """Return the first error of the group, which is the cause of the other errors."""
     leaf = failed.exceptions[0]
     return _cause(leaf) if isinstance(leaf, BaseExceptionGroup) else leaf

@@ -1,7 +1,7 @@
-"""Step of the runner: reserve a slot if the fleet has slots, allocate a server, configure it, and verify it.
+"""Start the server of a match: reserve a slot, allocate a server, configure it, and verify it (a step of the runner).
 
-A fleet without slots decides itself whether a server is free. Before an allocation, the row gets an empty slot. If this
-process dies, the next process then knows that a server may have been allocated.
+A fleet without slots decides itself whether a server is free. There, the slot in the row is set to an empty text before
+the allocation, so that the next process knows that a server may have been allocated if this process dies.
 """
 
 from __future__ import annotations
@@ -46,26 +46,28 @@ from matchpod.storage import raw_log, resting_slots, servers, slots, waiting_mat
 from matchpod.storage.servers import ServerRow
 
 LOOK_AGAIN_MS: Final = 30_000
-"""How often a pending match tries to reserve a slot. It is also woken when a slot becomes free."""
+"""Interval at which a pending match tries to reserve a slot. It is also woken when a slot becomes free."""
 
 TRIES: Final = 3
-"""Number of attempts to start a server before the match fails. Each uses a new server if the old one was released."""
+"""Number of attempts to start a server before the match fails. Each attempt uses a new server, unless the previous
+server could not be released."""
 
 TRY_AGAIN_MS: Final = OPEN_FOR_MS + 500
-"""Pause between two attempts. After it, no process accepts the tokens of the last server any longer, so the number of
-bytes that it has stored is final (`log_from_bytes`)."""
+"""Delay between two attempts. After this time, all processes reject the tokens of the previous server, so the number of
+bytes that are stored for it is final (`log_from_bytes`)."""
 
 LOOK_S: Final = 2.0
-"""Seconds between two checks of a server's process during its configuration."""
+"""Interval in seconds at which the process of a server is checked while the server is configured."""
 
 DETECTIONS_VARIABLE: Final = "MATCHPOD_ANTICHEAT_URL"
-"""Environment variable of a server process with the URL for its anti-cheat plugin, which is valid for this match."""
+"""Environment variable of a server process. Its value is the URL to which an anti-cheat plugin reports, for this match
+only."""
 
 _log = logging.getLogger(__name__)
 
 
 async def start(lease: Lease, deps: Deps) -> bool:
-    """Start the server of a match. Return False if the match is pending, will be retried, or has failed."""
+    """Start the server of a match. Return False if the match waits for a server, will be retried, or has failed."""
     try:
         return await _start(lease, deps)
     finally:
@@ -82,7 +84,7 @@ async def _start(lease: Lease, deps: Deps) -> bool:
         is_repeated = lease.row.slot is not None
         if not await _acquire_slot(lease, deps, region, begun_ms):
             return False
-        is_over = is_repeated and await was_played(lease, deps)  # outside of the timeout, because it may take minutes
+        is_over = is_repeated and await was_played(lease, deps)  # may take minutes, so not within the timeout
         try:
             async with asyncio.timeout(max(deps.intervals.min_try_s, deps.intervals.try_s / region.speed)):
                 server = await _start_server(lease, deps, region, is_repeated=is_repeated, is_over=is_over)
@@ -104,7 +106,7 @@ async def _start(lease: Lease, deps: Deps) -> bool:
             await lease.change(slot=None)
             await _wait_for_slot(lease, deps, region)
         return False
-    # This is outside of the timeout, because a write that times out may still be committed.
+    # Not within the timeout, because a write that times out may still be committed.
     await _set_running(lease, deps, server)
     row = lease.row
     deps.spans.running(row)
@@ -122,7 +124,7 @@ async def _set_running(lease: Lease, deps: Deps, server: GameServer) -> None:
 
 
 async def _acquire_slot(lease: Lease, deps: Deps, region: Region, begun_ms: int) -> bool:
-    """Reserve a slot that was not found in use since `begun_ms`; False if the match has to wait for a slot."""
+    """Reserve a slot, but none whose server was found in use since `begun_ms`. False if the match has to wait."""
     row = lease.row
     slot = await _reserve(lease, deps, region, begun_ms)
     if slot is not None:
@@ -137,7 +139,7 @@ async def _acquire_slot(lease: Lease, deps: Deps, region: Region, begun_ms: int)
 
 
 async def _wait_for_slot(lease: Lease, deps: Deps, region: Region) -> None:
-    """Make the match pending, or end it if it has waited too long."""
+    """Let the match wait for a slot, or end the match if it has waited too long."""
     row, now_ms, fault = lease.row, deps.clock.now_ms(), region.fleet.fault
     until_ms = _pending_until_ms(row, now_ms, _pending_ms(deps, region))
     why = fault or await _why_not_free(deps, region, now_ms)
@@ -157,8 +159,10 @@ async def _wait_for_slot(lease: Lease, deps: Deps, region: Region) -> None:
 
 
 async def _why_not_free(deps: Deps, region: Region, now_ms: int) -> str | None:
-    """Return why the first slot that is in use elsewhere, or whose server rests, is not free, and how many others are
-    not free.
+    """Return why slots are not free although no match here uses them.
+
+    The text has the reason for the first of these slots, and the number of further slots. Servers may be in use by
+    other installations, or get no match after a console fault.
     """
     skipped, known = deps.used_slots.skipped(region.code, now_ms), region.fleet.slots or ()
     errors = [skipped[slot] for slot in known if slot in skipped]
@@ -173,23 +177,23 @@ def _pending_ms(deps: Deps, region: Region) -> int:
 
 
 def _pending_until_ms(row: ServerRow, now_ms: int, pending_ms: int) -> int:
-    """Return until when the match may wait for a slot. As in the fold, time without a running process counts little."""
+    """Return until when the match may wait for a slot. As in the fold, time without a running service hardly counts."""
     until_ms = row.created_at_ms + pending_ms if row.pending_until_ms is None else row.pending_until_ms
     unobserved_ms = max(0, now_ms - row.next_at_ms - MAX_STEP_MS)
-    return min(until_ms + unobserved_ms, now_ms + pending_ms)  # the clock may have been set back
+    return min(until_ms + unobserved_ms, now_ms + pending_ms)  # limited, because the clock may have been set back
 
 
 async def _reserve(lease: Lease, deps: Deps, region: Region, begun_ms: int) -> str | None:
     row, all_slots = lease.row, region.fleet.slots
     if region.fleet.fault is not None:
-        return None  # the match is woken when the fleet is available again, and keeps a server that it may have
+        return None  # the match keeps its server, if any, and is woken when the fleet is available again
     if not await _may_start(lease, deps, region):
         return None
     if row.slot is not None:
         return row.slot
     if all_slots is None:
         return "" if await _is_turn_to_ask(lease, deps, region) else None
-    # Each match begins with a different slot, and after a failed attempt with the next slot.
+    # Different matches begin with different slots. After a failed attempt, a match begins with the next slot.
     first = (crc32(row.id.encode()) + row.tries) % len(all_slots) if all_slots else 0
     wanted, in_use = [*all_slots[first:], *all_slots[:first]], deps.used_slots.known(region.code)
     slot = await _reserve_slot(lease, deps, [slot for slot in wanted if slot not in in_use])
@@ -206,7 +210,7 @@ async def _reserve_slot(lease: Lease, deps: Deps, wanted: Sequence[str]) -> str 
 
 
 async def _may_start(lease: Lease, deps: Deps, region: Region) -> bool:
-    """False while the machine is at fault, unless this match may try again because it is next or already has a slot."""
+    """True unless the machine is at fault. Even then, a match that is next or has a slot may retry after the pause."""
     if not deps.machine_faults.is_known(region.code):
         return True
     if lease.row.slot is None and not await _is_next(lease, deps, 1):
@@ -215,26 +219,26 @@ async def _may_start(lease: Lease, deps: Deps, region: Region) -> bool:
 
 
 async def _is_next(lease: Lease, deps: Deps, limit: int) -> bool:
-    """True if the match is among the next `limit` matches of its region that get a server."""
+    """True if the match is among the first `limit` matches in its region's queue for servers."""
     return lease.row.id in await waiting_matches.next_matches(deps.db, lease.row.region, limit)
 
 
 async def _reserve_in_use(lease: Lease, deps: Deps, wanted: Sequence[str], begun_ms: int) -> str | None:
-    """Reserve a slot whose server was in use elsewhere, to check it again. Only the next waiting match does this."""
+    """Reserve a slot whose server was in use elsewhere, to check it again. Only the first waiting match does this."""
     row, used = lease.row, deps.used_slots
     if not set(wanted) - used.skipped(row.region, begun_ms).keys():
         return None
     await used.begin(row.region, row.id)
     if not await _is_next(lease, deps, 1):
         return None
-    skipped = used.skipped(row.region, begun_ms)  # read again, because other matches may have checked servers meanwhile
+    skipped = used.skipped(row.region, begun_ms)  # again, because other matches may just have checked servers
     return await _reserve_slot(lease, deps, [slot for slot in wanted if slot not in skipped])
 
 
 async def _is_turn_to_ask(lease: Lease, deps: Deps, region: Region) -> bool:
-    """True if this match may request a server from a fleet without slots. Matches do so in the order of waiting.
+    """True if this match may request a server from a fleet without slots. Matches do this in the order of the queue.
 
-    False if the fleet knows that no server is free. Then a request would change the row twice without effect.
+    False if the fleet reports that no server is free: a request would fail, after two changes of the row.
     """
     if region.fleet.holds(lease.row.id):
         return True
@@ -249,7 +253,7 @@ async def _is_turn_to_ask(lease: Lease, deps: Deps, region: Region) -> bool:
 async def _start_server(
     lease: Lease, deps: Deps, region: Region, *, is_repeated: bool, is_over: bool
 ) -> GameServer | None:
-    """Allocate a server, and configure it unless the match `is_over`; None if no server is free."""
+    """Allocate a server, and configure it unless the match `is_over`. None if no server is free."""
     server = await _allocate(lease, deps, region, is_repeated=is_repeated)
     if server is None or is_over:
         return server
@@ -267,17 +271,17 @@ async def _start_server(
 
 
 async def _note_gotv(lease: Lease, deps: Deps, line: ConsoleLine, server: GameServer) -> None:
-    """Store how to watch a recorded match with GOTV."""
+    """Store the port and the delay with which a recorded match can be watched on GOTV."""
     settings = deps.settings_of(lease.row)
     if settings.record_demo:
-        # In a cluster, people connect to another port than the port of the server.
+        # In a cluster, people connect to a host port, which differs from the port in the server's process.
         port = await tv_port(line) if server.slot is None else server.tv_port
         gotv = Gotv(port=port, delay_seconds=settings.tv_delay_s)
         await lease.change(marks=with_gotv(lease.row.marks, gotv))
 
 
 async def _wait_while_alive(configuring: asyncio.Task[None], row: ServerRow, region: Region) -> None:
-    """Wait until the server is configured; FleetError if its process ends, which would not be noticed otherwise."""
+    """Wait until the server is configured. Raise FleetError if its process ends, which the console does not show."""
     while not (await asyncio.wait({configuring}, timeout=LOOK_S))[0]:
         if await region.fleet.observe(row.id, row.slot or "") is FleetReport.GONE:
             raise FleetError("the server process ended during configuration")
@@ -349,7 +353,7 @@ async def _retry(lease: Lease, deps: Deps, region: Region, exc: Exception) -> No
 
 
 async def _wait_for_machine(lease: Lease, deps: Deps, region: Region, error: str) -> None:
-    """Wait as for a free slot. This does not count as an attempt, because any other server would have failed too."""
+    """Let the match wait as for a free slot. This is no attempt, because any server would have failed."""
     row, now_ms = lease.row, deps.clock.now_ms()
     deps.metrics.bring_up_failures.inc(region.code)
     until_ms = deps.machine_faults.record(region.code, now_ms)
@@ -367,24 +371,28 @@ async def _wait_for_machine(lease: Lease, deps: Deps, region: Region, error: str
 async def _abandon_server(
     lease: Lease, deps: Deps, region: Region, *, is_faulty: bool = False, **columns: str | int
 ) -> None:
-    """Release the server and its slot for the next attempt, and set columns. If that fails, the match keeps both."""
+    """Set columns, and release the server and its slot before the next attempt.
+
+    If the release fails, the match keeps both.
+    """
     row = lease.row
     await leave_server(lease, deps, None)
-    # A fenced write right before the release: if the caller canceled meanwhile, another match may have the slot.
+    # This fenced write must be right before the release: if the match was canceled, another match may have the slot.
     await lease.change(**columns)
     lease.check()
     try:
         await region.fleet.release(row.id, row.slot or "", lease)
     except FleetError as exc:
-        # The slot is still in use, so the next attempt gets the same server.
+        # The match keeps the slot, so the next attempt gets the same server.
         _log.warning("server release failed", extra={"server_id": row.id, "slot": row.slot, "error": str(exc)})
         return
     await _free_slot(lease, deps, region, is_faulty=is_faulty)
 
 
 async def _leave_slot(lease: Lease, deps: Deps, region: Region, error: str) -> None:
-    """Free a slot whose server is used by another installation or match, without changing the server. This does not
-    count as an attempt.
+    """Free a slot whose server is used by another installation or match.
+
+    The server is not changed, and this does not count as an attempt.
     """
     row = lease.row
     deps.machine_faults.clear(region.code)
@@ -395,9 +403,9 @@ async def _leave_slot(lease: Lease, deps: Deps, region: Region, error: str) -> N
 
 
 async def _free_slot(lease: Lease, deps: Deps, region: Region, *, is_faulty: bool = False) -> None:
-    """Free the slot of the match for its next attempt."""
-    # New tokens make it another attempt: entries of the old server do not count, whenever they arrive. Data about the
-    # old server is cleared, and the time to join begins with the next server.
+    """Free the slot of the match, and prepare the row for the next attempt."""
+    # The new tokens identify a new attempt, so entries of the old server do not count, even if they arrive later. Data
+    # about the old server is cleared, and the time for players to join begins with the next server.
     tokens = token_columns(new_tokens(deps.random_bytes, deps.installation), deps.vault)
     log_from_seq, log_from_bytes = await raw_log.head(deps.db, lease.row.id)
     log_from = {"log_from_seq": log_from_seq, "log_from_bytes": log_from_bytes}
@@ -406,7 +414,7 @@ async def _free_slot(lease: Lease, deps: Deps, region: Region, *, is_faulty: boo
 
 
 async def _fail(lease: Lease, deps: Deps, error: str, *, failure: Failure | None = None) -> None:
-    """End the match with an error for operators. Without `failure`, the reason is that no server was free."""
+    """Cancel the match, and store an error for operators. Without `failure`, the reason is that no server was free."""
     await lease.change(error=readable_error(error))
     reason = CancelReason.NO_CAPACITY if failure is None else CancelReason.SERVER_FAILED
     await end_leased_match(lease, deps, Outcome(at_ms=deps.clock.now_ms(), reason=reason, failure=failure))

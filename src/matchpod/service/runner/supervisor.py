@@ -1,7 +1,7 @@
 """Acquire due matches, drive each match in a task, and hold its lease while the task runs.
 
-All state is in the rows. If a process dies, its leases are ended, and another process continues from the stored state.
-No error ends the supervisor's loops. A match whose steps keep failing ends as failed.
+All state is in the rows. If a process dies, other processes end its leases and continue from the stored state. No error
+ends the supervisor's loops. A match whose steps fail repeatedly is ended as failed.
 """
 
 from __future__ import annotations
@@ -36,28 +36,31 @@ from matchpod.storage.announcements import CHANNEL, DUE, announce_due, entries_i
 from matchpod.storage.servers import LEASE_MS, SOLE_LEASE_MS, ServerRow
 
 CLAIM_ROWS: Final = 50
-"""Maximum number of rows acquired per query. After a full query, the next query follows at once."""
+"""Maximum number of rows that are acquired per query. If that many were due, the next query follows at once."""
 
 SWEEP_S: Final = 60.0
-"""Seconds between two searches of the fleets for servers without a match."""
+"""Interval in seconds at which the fleets are searched for servers without a match."""
 
 PATIENCE_MS: Final = 1_500
-"""How long a due match is left to processes that drive fewer matches; three polls."""
+"""Time for which a due match is left to processes that drive fewer matches. It equals three polls."""
 
 RETRY_S: Final = 1.0
-"""Additional pause before a loop runs again after a failure. Heartbeats do not wait, as they must not be late."""
+"""Additional delay in seconds before a loop continues after a failure. It does not apply to heartbeats."""
 
 UNUSED_MS: Final = 10_000
-"""Time after which a lease without a task is released. A new lease may not have its task yet."""
+"""Time after which a lease without a task is released. It is not 0, because the task of a new lease begins a little
+later."""
 
 CRASHES: Final = 10
-"""Number of consecutive failures after which a match fails, so that no match is retried forever."""
+"""Number of consecutive failures of a match's steps after which the match is ended, so that no match is retried
+forever."""
 
 MAX_INTERRUPTED: Final = 10_000
-"""Maximum number of interrupted matches that are remembered. A process drives fewer matches."""
+"""Maximum number of interrupted matches that are remembered. It is larger than the number of matches of a process."""
 
 CRASHES_FORGOTTEN_MS: Final = 5 * 60 * 1000
-"""Maximum time between consecutive failures. A match that runs for hours may have a few separate failures."""
+"""Maximum time between failures that count as consecutive. A match that runs for hours may have a few separate
+failures."""
 
 _log = logging.getLogger(__name__)
 
@@ -68,13 +71,13 @@ class _Drive:
         self.task = task
 
     def stop(self) -> None:
-        """Stop driving, because another process has the match, or because it has ended."""
+        """Stop driving the match, because it has ended, or because another process holds the lease."""
         self.lease.lose()
         self.task.cancel()
 
 
 class Supervisor:
-    """Drives the matches of one process."""
+    """Drives the matches of this process."""
 
     def __init__(self, deps: Deps, *, owner: str) -> None:
         self._deps = deps
@@ -85,13 +88,13 @@ class Supervisor:
         )
         self._drives: dict[str, _Drive] = {}
         self._crashes: dict[str, tuple[int, int]] = {}
-        """Number of consecutive failures of each match, and the time of the last failure."""
+        """Per match, the number of consecutive failures and the time of the last failure."""
         self._interrupted: dict[str, int] = {}
-        """Fences of matches that this process drove until an error, or until their lease ended."""
+        """The fencing tokens of matches that this process drove until an error, or until it lost their lease."""
         self._sweeper = Sweeper(deps)
         self._notified: set[str] = set()
         self._unused: dict[tuple[str, int], int] = {}
-        """Leases without a task, with the time when this was first noticed."""
+        """The leases without a task, and since when this is known."""
         self._woken = asyncio.Event()
         self._fleet_changed = asyncio.Event()
         self._faulty: set[str] = set()
@@ -106,7 +109,7 @@ class Supervisor:
         return len(self._drives)
 
     def notify(self, server_id: str) -> None:
-        """Check a match now, because it was created, or canceled by its caller."""
+        """Check a match now, because it was created or canceled."""
         self._notified.add(server_id)
         self._woken.set()
 
@@ -137,12 +140,12 @@ class Supervisor:
             await self._stop()
 
     async def drain(self) -> None:
-        """Release all leases. The games continue, and other processes can acquire the matches.
+        """Release all leases, so that other processes acquire the matches. The games continue on their servers.
 
-        Each match is saved first, so this may take many seconds. Heartbeats are sent meanwhile.
+        A snapshot of each match is written first, so this may take many seconds. Heartbeats continue during this time.
         """
         self._is_draining = True
-        with suppress(DatabaseError, TimeoutError):  # best effort: otherwise other processes acquire the matches later
+        with suppress(DatabaseError, TimeoutError):  # best effort: otherwise the matches are acquired a little later
             async with asyncio.timeout(RETRY_S):
                 await self._heartbeat.announce_stop()
         try:
@@ -157,7 +160,7 @@ class Supervisor:
         for task in tasks:
             task.cancel()
         if tasks:
-            await asyncio.wait(tasks)  # if this wait is cancelled, it ends at once, and the tasks continue
+            await asyncio.wait(tasks)  # if this wait is cancelled, it ends at once; the tasks continue
 
     async def _loop(
         self,
@@ -198,7 +201,7 @@ class Supervisor:
         notified, self._notified = (
             self._notified,
             set(),
-        )  # before rows are read, because they may change again meanwhile
+        )  # before the rows are read: later changes notify again
         for server_id in notified & self._drives.keys():
             await self._check(server_id)
         is_created_here = not notified <= self._drives.keys()
@@ -208,7 +211,7 @@ class Supervisor:
                 return
 
     async def _claim(self, limit: int, is_ending: bool | None) -> int:
-        """Acquire at most `limit` due matches; return their number."""
+        """Acquire at most `limit` due matches. Return the number of acquired matches."""
         if limit <= 0:
             return 0
         found = await servers.claim_due(
@@ -224,10 +227,10 @@ class Supervisor:
         return len(found)
 
     async def _shares(self, *, is_created_here: bool) -> dict[bool | None, int]:
-        """Return how many matches this process may acquire, by whether they have ended (None for both kinds).
+        """Return how many ended (True) and open (False) matches this process may acquire; None is the limit for both.
 
-        It acquires only its share of the matches that have not ended, so that all processes drive equally many. Matches
-        that no other process has acquired for a while are acquired beyond this share.
+        Of the open matches, it acquires only a share, so that all processes drive equally many. Matches that no other
+        process has acquired for PATIENCE_MS are acquired beyond this share.
         """
         room = CLAIM_ROWS if self._deps.max_matches is None else self._deps.max_matches - len(self._drives)
         if not self._deps.db.is_postgres:
@@ -244,7 +247,7 @@ class Supervisor:
         return {True: due.ending, False: min(max(share, due.late), room)}
 
     async def _check(self, server_id: str) -> None:
-        """Stop driving a match if its fence has changed, because its caller canceled it."""
+        """Stop driving a match if its fencing token has changed, because the match was canceled."""
         row = await servers.get(self._deps.db, server_id)
         drive = self._drives.get(server_id)
         if row is not None and drive is not None and row.fence != drive.lease.row.fence:
@@ -253,9 +256,9 @@ class Supervisor:
     def _begin(self, row: ServerRow) -> None:
         before = self._drives.get(row.id)
         if before is not None:
-            # The earlier task lost its match, because the caller canceled it or the lease expired.
+            # The earlier task has lost the lease, because the match was canceled or the lease expired.
             before.stop()
-        # The fence shows whether another process has acquired the match meanwhile.
+        # The fencing token shows whether another process had acquired the match before.
         elif row.phase is ServerPhase.RUNNING and self._interrupted.get(row.id) != row.fence - 1:
             self._deps.metrics.takeovers.inc(row.region)
         self._interrupted.pop(row.id, None)
@@ -280,7 +283,7 @@ class Supervisor:
             self._woken.set()
 
     async def _wait_to_beat(self) -> None:
-        """Wait until the next heartbeat is due. It is due at once if the last one took longer than the interval."""
+        """Wait until the next heartbeat is due: at once if storing the last heartbeat took longer than the interval."""
         await asyncio.sleep(self._beat_s + self._intervals.beat_s - asyncio.get_running_loop().time())
 
     async def _end_dead_leases(self) -> None:
@@ -295,7 +298,7 @@ class Supervisor:
             drive.lease.until_ms = until_ms
 
     async def _watch(self) -> None:
-        """Stop driving matches that other processes have ended or acquired, and find entries that they have stored."""
+        """Stop driving matches that other processes have ended or acquired. Find entries stored by others."""
         drives, matches = dict(self._drives), self._deps.live
         applied = {server_id: live.seq for server_id in drives if (live := matches.get(server_id)) is not None}
         held = await servers.held(self._deps.db, self._owner)
@@ -307,7 +310,7 @@ class Supervisor:
         await self._release_unused([(server_id, fence) for server_id, (fence, _) in held.items()], now_ms)
 
     async def _find_actions(self) -> None:
-        """Find action requests that another process has stored: a replica, or the command line."""
+        """Find action requests that another process (a replica or a command) has stored."""
         for server_id, seq in await match_actions.waiting(self._deps.db):
             live = self._deps.live.get(server_id)
             if live is not None:
@@ -317,7 +320,7 @@ class Supervisor:
         await asyncio.sleep(self._intervals.watch_s if self._deps.db.is_shared else self._intervals.check_s)
 
     def _stop_lost(self, drives: Mapping[str, _Drive], held: Mapping[str, int]) -> list[_Drive]:
-        """Stop driving matches whose lease this process no longer holds; return the other matches."""
+        """Stop driving matches whose lease this process no longer holds. Return the remaining matches."""
         kept = []
         for server_id, drive in drives.items():
             if held.get(server_id) == drive.lease.row.fence:
@@ -335,7 +338,7 @@ class Supervisor:
                 live.announce(seq)
 
     async def _release_unused(self, held: Iterable[tuple[str, int]], now_ms: int) -> None:
-        """Release leases that have had no task for a while. The answer to their acquisition may have been lost."""
+        """Release leases without a task. The response of the database when they were acquired may have been lost."""
         unused = {item: self._unused.get(item, now_ms) for item in held if item[0] not in self._drives}
         for (server_id, fence), since_ms in unused.items():
             if now_ms - since_ms >= UNUSED_MS:
@@ -346,7 +349,7 @@ class Supervisor:
     # --- one match ------------------------------------------------------------------------------------------------
 
     async def _drive(self, lease: Lease, after: asyncio.Task[None] | None) -> None:
-        """Drive a match after its earlier task has stopped."""
+        """Drive a match, after its earlier task (`after`) has stopped."""
         row = lease.row
         context = self._deps.spans.context_of(row)
         begin_work(traceparent=None if context is None else context.header)
@@ -358,7 +361,7 @@ class Supervisor:
         except LeaseLostError:
             self._crashes.pop(row.id, None)
             self._note_interruption(row)
-            # If no other process has the match, the lease may have been renewed in the meantime, so release it.
+            # If the match was not lost to another process, the lease may have been renewed, so release it.
             await self._release(lease, self._deps.clock.now_ms())
         except asyncio.CancelledError:
             await self._release(lease, self._deps.clock.now_ms())
@@ -382,7 +385,7 @@ class Supervisor:
 
     def _note_interruption(self, row: ServerRow) -> None:
         if len(self._interrupted) >= MAX_INTERRUPTED:
-            self._interrupted.clear()  # matches that other processes have acquired are not removed otherwise
+            self._interrupted.clear()  # nothing else removes matches that other processes have acquired
         self._interrupted[row.id] = row.fence
 
     async def _step(self, lease: Lease) -> None:
@@ -406,7 +409,7 @@ class Supervisor:
         await end_leased_match(lease, self._deps, outcome)
 
     async def _lose_entry(self, lease: Lease, failed: EntryFailedError) -> None:
-        """Set aside an entry that could not be applied. The match continues from its snapshot without the entry."""
+        """Set aside an entry that could not be applied, so that the match continues without the entry."""
         if not failed.costs_entry:
             await self._survive(lease)
             return
@@ -416,7 +419,7 @@ class Supervisor:
         try:
             lease.check()
             await self._deps.suspects.set_aside(failed.entry)
-        except (LeaseLostError, DatabaseError) as exc:  # the next process that drives the match tries again
+        except (LeaseLostError, DatabaseError) as exc:  # the next process that drives the match retries
             _log.warning("entry not set aside", extra={**about, "error": str(exc)})
         await self._release(lease, self._deps.clock.now_ms() + self._intervals.crash_ms)
 
@@ -445,7 +448,7 @@ class Supervisor:
         return crashes
 
     async def _release(self, lease: Lease, next_at_ms: int) -> None:
-        # A second cancellation ends this await, so `_try_release` must not raise: the exception would be lost.
+        # A second cancellation ends this await. `_try_release` must not raise errors, because they would then be lost.
         await asyncio.shield(self._try_release(lease, next_at_ms))
 
     async def _try_release(self, lease: Lease, next_at_ms: int) -> None:
@@ -458,26 +461,27 @@ class Supervisor:
             _log.warning("lease not released, it will expire", extra=about)
 
     async def _confirm_handover(self, lease: Lease) -> None:
-        """Make the match due now. Its due time was later, to give this process time to stop."""
-        with suppress(DatabaseError):  # best effort: otherwise the match is due at that later time
+        """Make the match due now that this process has stopped driving it. It was due later, to allow for this."""
+        with suppress(DatabaseError):  # best effort: otherwise the match is due later
             await servers.wake(self._deps.db, lease.row.id, self._deps.clock.now_ms())
 
     # --- free slots -------------------------------------------------------------------------------------------------
 
     def _note_change(self, region: Region) -> None:
-        """Wake pending matches, because a server became ready, or because a fault of the fleet began or ended."""
+        """Handle a change that a fleet reports: a server became ready, or a fault of the fleet began or ended."""
         if region.fleet.fault is not None:
             self._faulty.add(region.code)
         elif region.code in self._faulty:
             self._faulty.discard(region.code)
             self._healed.add(region.code)
-            self._deps.machine_faults.clear(region.code)  # attempts had failed because of the fleet's fault
+            self._deps.machine_faults.clear(region.code)  # the fleet's fault had caused the failures
         self._fleet_changed.set()
 
     async def _wake_waiting(self) -> None:
         """Wake pending matches if servers have become free.
 
-        A fleet may have grown, the rest period of a faulty server may have ended, or a process may have died.
+        Servers may become free without the release of a slot: a fleet grows, the pause of a faulty server ends, or a
+        process dies.
         """
         self._fleet_changed.clear()
         await resting_slots.end_rests(self._deps.db, self._deps.clock.now_ms())

@@ -1,4 +1,4 @@
-"""Search the fleets for servers without a match, and release servers that certainly have no match."""
+"""Search the fleets for servers without a match, and release those that certainly have none."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ _log = logging.getLogger(__name__)
 
 
 class Sweeper:
-    """Sweeps all regions. Earlier observations are only in memory, so a new process releases nothing at first."""
+    """Sweeps all regions. A new process releases nothing at first, because it has no earlier observations."""
 
     def __init__(self, deps: Deps) -> None:
         self._deps = deps
@@ -25,11 +25,11 @@ class Sweeper:
         self._reported: set[tuple[str, str]] = set()
 
     async def sweep(self) -> None:
-        """Release servers without a match, and free the slots of servers that are released or unknown."""
+        """Release servers without a match, and free slots whose match is released or unknown."""
         for region in self._deps.regions.all():
             try:
                 await self._sweep_region(region)
-            except FleetError as exc:  # affects one region; the next sweep retries
+            except FleetError as exc:  # only this region fails; the next sweep retries
                 _log.warning("region sweep failed", extra={"region": region.code, "error": str(exc)})
         checks = await region_checks.running_ids(self._deps.db, self._deps.clock.now_ms())
         freed = await slots.free_orphaned(self._deps.db, tuple(checks))
@@ -37,7 +37,7 @@ class Sweeper:
             _log.warning("released orphaned slots", extra={"count": freed})
 
     async def _sweep_region(self, region: Region) -> None:
-        # List the fleet first, so that a match that is created meanwhile is already open when the rows are read.
+        # List the fleet before the rows are read, so that each listed server of a new match is found in the rows.
         running = await region.fleet.servers()
         known = await self._known(region, running)
         watch = self._watches.setdefault(region.code, OrphanWatch())
@@ -47,7 +47,7 @@ class Sweeper:
         self._report_foreign(region, plan, running)
         for server_id in plan.release:
             _log.warning("releasing server without a match", extra={"region": region.code, "server_id": server_id})
-            with suppress(FleetError):  # release the other servers anyway
+            with suppress(FleetError):  # release the other servers nevertheless
                 await region.fleet.release(server_id, "")
                 self._deps.metrics.swept.inc(region.code)
 
@@ -87,7 +87,7 @@ class Sweeper:
             _log.warning("servers of another installation are left alone", extra=about)
 
     def _report(self, region: Region, kind: str, server_ids: Sequence[str]) -> list[str]:
-        """Return the servers that were not reported before, and forget reported servers that are gone."""
+        """Return the servers that were not reported before. Reported servers that are gone are forgotten."""
         key = f"{kind} {region.code}"
         new = [server_id for server_id in server_ids if (key, server_id) not in self._reported]
         others = {reported for reported in self._reported if reported[0] != key}

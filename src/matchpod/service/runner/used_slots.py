@@ -1,6 +1,6 @@
-"""Remember which servers of a fleet are in use elsewhere, so that waiting matches do not check them constantly.
+"""Remember which servers of a fleet other installations use, so that waiting matches do not check them constantly.
 
-There is no notification when such a server becomes free, so it is polled, by one match at a time.
+There is no notification when such a server becomes free, so it is polled by one waiting match at a time.
 """
 
 from __future__ import annotations
@@ -9,12 +9,12 @@ import asyncio
 from typing import Final
 
 ASK_AGAIN_MS: Final = 15_000
-"""Time between two checks of a server in use, per process, regardless of how many matches wait. A match gets the server
-at most half a minute after it became free, because the match must be woken too."""
+"""Interval at which a process checks a server in use, regardless of how many matches wait. After the server has become
+free, a match gets it within half a minute, because the match must be woken, too."""
 
 
 class UsedSlots:
-    """The slots with servers that this process found in use by another installation."""
+    """The slots whose servers this process has found in use by another installation or match."""
 
     def __init__(self, ask_again_ms: int = ASK_AGAIN_MS) -> None:
         self._ask_again_ms = ask_again_ms
@@ -25,17 +25,17 @@ class UsedSlots:
         """The match that may check servers now, by region."""
 
     def record(self, region: str, slot: str, now_ms: int, error: str) -> bool:
-        """Record that the server of a slot is in use; True if this is new."""
+        """Record that the server of a slot is in use. True if this was not known."""
         is_new = (region, slot) not in self._found
         self._found[region, slot] = (now_ms + self._ask_again_ms, error)
         return is_new
 
     def clear(self, region: str, slot: str) -> None:
-        """Record that the server of a slot is free."""
+        """Forget that the server of a slot was in use."""
         self._found.pop((region, slot), None)
 
     def known(self, region: str) -> set[str]:
-        """Return the slots of a region whose servers were in use at their last check."""
+        """Return the slots of a region whose servers were in use when they were last checked."""
         return {slot for code, slot in self._found if code == region}
 
     def skipped(self, region: str, now_ms: int) -> dict[str, str]:
@@ -47,13 +47,13 @@ class UsedSlots:
         }
 
     async def begin(self, region: str, server_id: str) -> None:
-        """Wait until a match may check the servers of a region. Other matches wait until `end` is called for it."""
+        """Wait until a match may check the region's servers. Then other matches wait until this match calls `end`."""
         if self._asking.get(region) != server_id:
             await self._turns.setdefault(region, asyncio.Lock()).acquire()
             self._asking[region] = server_id
 
     def end(self, region: str, server_id: str) -> None:
-        """End the turn of a match, if it is its turn."""
+        """Let the next match check servers, if this match was allowed to check them."""
         if self._asking.get(region) == server_id:
             del self._asking[region]
             self._turns[region].release()

@@ -1,1 +1,1 @@
-"""Streams of events: of maps and of organizations."""
+"""Stream the events of maps and of organizations."""

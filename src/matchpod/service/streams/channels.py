@@ -1,9 +1,10 @@
-"""Share the newest items of a map or an organization among its readers: each item is encoded once per kind of stream.
+"""Share the newest items of a map or an organization among its readers, so that items are encoded only once.
 
-A channel exists while it has readers. Items are published by the writer and polled from the database, so they may
-arrive twice, late, or with gaps. Known items are dropped, and a gap clears the ring. A reader that needs items that are
-not in the ring reads the database. The database has all items, unless it failed over to a standby without the last
-ones. The numbers of lost items are used again, so the channel and its readers rewind to the last item that is stored.
+A channel exists while it has readers. Its newest items are in a ring. Items are published by the writer and also polled
+from the database, so they may arrive twice, late, or with gaps. Known items are dropped, and a gap clears the ring. A
+reader that needs items that are not in the ring reads the database. The database has all items, unless it has failed
+over to a standby that lacked the last items. New items get the numbers of the lost items, so the channel and its
+readers rewind to the last item that is still stored.
 """
 
 from __future__ import annotations
@@ -17,15 +18,15 @@ from typing import Final, Protocol
 import msgspec
 
 PAGE: Final = 200
-"""Maximum number of items read or sent at once, about 60 KB. They are held in addition to the buffer of a connection
-whose client does not read."""
+"""Maximum number of items that are read or sent at once (about 60 KB). If a client does not read, they are kept in
+memory in addition to the buffer of its connection."""
 
 RING: Final = 64
 """Minimum number of items in a full ring, enough for readers that are half a minute of play behind. The maximum is
-twice that, about 100 KB per map."""
+twice this number, about 100 KB per map."""
 
 DEFAULT_TYPE: Final = b"message"
-"""The default type of server-sent events, used for items without a valid type."""
+"""The event type for items without a valid type. It is the default type of server-sent events."""
 
 _TYPE_FIRST: Final = re.compile(rb'\{"type":"([A-Za-z0-9_.-]{1,64})"')
 _TYPE: Final = re.compile(r"[A-Za-z0-9_.-]{1,64}")
@@ -39,7 +40,7 @@ _TYPED: Final = msgspec.json.Decoder(_Typed)
 
 
 class StreamItem:
-    """One item of a stream; its frames are encoded on first use."""
+    """An item of a stream. Its frames (server-sent events) are encoded when they are first needed."""
 
     __slots__ = ("_frame", "_server_frame", "line", "seq")
 
@@ -50,20 +51,20 @@ class StreamItem:
         self._server_frame: bytes | None = None
 
     def frame(self) -> bytes:
-        """The frame for the stream of its map or organization, with its number as id."""
+        """Return the frame for the stream of the item's map or organization, with the item's number as id."""
         if self._frame is None:
             self._frame = b"id: %d\nevent: %b\ndata: %b\n\n" % (self.seq, type_of(self.line), self.line)
         return self._frame
 
     def server_frame(self, map_fields: bytes) -> bytes:
-        """The frame for the stream of a server, without the id; `map_fields` is the JSON that identifies its map."""
+        """Return the frame for the stream of a server, without the id. `map_fields` is JSON that identifies the map."""
         if self._server_frame is None:
             self._server_frame = b"\nevent: %b\ndata: {%b%b\n\n" % (type_of(self.line), map_fields, self.line[1:])
         return self._server_frame
 
 
 def type_of(line: bytes) -> bytes:
-    """The type of an item, read from its JSON."""
+    """Return the type of an item from its JSON."""
     first = _TYPE_FIRST.match(line)
     if first is not None:
         return first[1]
@@ -75,17 +76,17 @@ def type_of(line: bytes) -> bytes:
 
 
 ReadAfter = Callable[[int], Awaitable[list[tuple[int, bytes]]]]
-"""Reads a page of the stored items after a number, as pairs of number and JSON."""
+"""A function that reads a page of the stored items after a number, as pairs of number and JSON."""
 
 
 class Subscriber(Protocol):
-    """Waits for new items."""
+    """A reader that waits for new items of a channel."""
 
     def wake(self) -> None:
-        """Called when there are new items; must not block."""
+        """Called when there are new items. Must not block."""
 
     def rewind(self, channel: Channel, seq: int) -> None:
-        """Called when the items after this number are lost; the subscriber must go back to this number."""
+        """Called when the items after the number `seq` are lost. The subscriber must go back to this number."""
 
 
 class Channel:
@@ -94,17 +95,17 @@ class Channel:
     def __init__(self, ring: int = RING) -> None:
         self.subscribers: set[Subscriber] = set()
         self.newest = 0
-        """The highest item number known to be stored; the ring is empty or ends with it."""
+        """The highest item number that is known to be stored. The ring is empty, or ends with this item."""
         self.is_current = False
-        """True once `newest` was compared with the database; later items are published or polled."""
+        """True once `newest` was compared with the database. From then on, new items are published or polled."""
         self.is_complete = False
-        """True if there will be no item after `newest`."""
+        """True if there will be no further items after `newest`."""
         self._ring: list[StreamItem] = []
         self._ring_size = ring
         self._reading = asyncio.Lock()
 
     def append(self, first_seq: int, lines: Sequence[bytes]) -> None:
-        """Append stored items; known items are ignored."""
+        """Append items that are stored in the database. Known items are ignored."""
         start = max(first_seq, self.newest + 1)
         fresh = lines[start - first_seq :]
         if not fresh:
@@ -118,7 +119,7 @@ class Channel:
         self._wake()
 
     def catch_up(self, newest: int) -> None:
-        """Raise `newest` to the number of the last item in the database."""
+        """Set `newest` to the number of the last item in the database, unless it is higher."""
         self.is_current = True
         if newest > self.newest:
             self._ring.clear()
@@ -126,10 +127,11 @@ class Channel:
             self._wake()
 
     async def read_on(self, read_after: ReadAfter) -> None:
-        """Append the stored items that are not known yet.
+        """Read and append the stored items that are not known yet.
 
-        The newest known item is read too. If the stored item differs, the last items were lost, and the channel rewinds
-        to the last item that is the same. To find it, the ring is filled with stored items.
+        The newest known item is read again for comparison. If it differs, the database has lost the last items, and the
+        channel rewinds to the last item that is unchanged. To find that item, up to RING stored items are compared with
+        the ring.
         """
         async with self._reading:
             back = 1 if len(self._ring) >= min(self.newest, RING) else RING
@@ -144,7 +146,7 @@ class Channel:
                 if last < newest:
                     self._rewind(last)
                 self._fill(page)
-                # Each run has consecutive numbers.
+                # Append items with consecutive numbers at once.
                 for _, run in groupby(enumerate(page), lambda pair: pair[1][0] - pair[0]):
                     items = [item for _, item in run]
                     self.append(items[0][0], [line for _, line in items])
@@ -153,8 +155,8 @@ class Channel:
                 back = 1
 
     def _last_same(self, start: int, newest: int, stored: Sequence[tuple[int, bytes]]) -> int:
-        """Return the number of the last item, between `start` and `newest`, that is the same in the ring and stored."""
-        # If the first items are missing, they were deleted after their retention.
+        """Return the number of the last item between `start` and `newest` that is the same in ring and database."""
+        # If the first items are not stored, they were deleted after their retention time.
         last = stored[0][0] - 1 if stored and stored[0][0] <= newest else start
         for seq, line in stored:
             known = self.after(seq - 1, 1)
@@ -171,20 +173,20 @@ class Channel:
         self._wake()
 
     def _fill(self, stored: Sequence[tuple[int, bytes]]) -> None:
-        """Put the stored items before those in the ring."""
+        """Insert stored items before those in the ring, if there is no gap."""
         first = self.newest + 1 - len(self._ring)
         before = [StreamItem(seq, line) for seq, line in stored if seq < first]
-        if before and before[0].seq + len(before) == first:  # the numbers have no gaps
+        if before and before[0].seq + len(before) == first:  # no gap
             self._ring[:0] = before
 
     def complete(self) -> None:
-        """End the channel, once the map is over and `newest` was compared with the database after its end."""
+        """Record that there will be no further items: the map is over, and all its items are known."""
         if not self.is_complete:
             self.is_complete = True
             self._wake()
 
     def after(self, seq: int, limit: int) -> Sequence[StreamItem] | None:
-        """Return at most `limit` items after this number; None if the first of them is not in the ring."""
+        """Return at most `limit` items after the number `seq`; None if the first of these items is not in the ring."""
         begin = seq + 1 - (self.newest + 1 - len(self._ring))
         return None if begin < 0 else self._ring[begin : begin + limit]
 

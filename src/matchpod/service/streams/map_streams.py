@@ -1,9 +1,9 @@
 """Stream the timeline of maps to readers while it is recorded: in order, each item once.
 
-The position of a reader is the number of the last item it got. A reader joins the channel of the map first and compares
-it with the database afterwards, so it misses nothing that is stored in between. Recent items come from the channel,
-older ones from the database, page by page. Publishing is only an optimization: each channel also polls the database,
-every 5 s, or every second if another process may write.
+The position of a reader is the number of the last item that it got. A reader first joins the channel of the map, and
+then compares the channel with the database, so it misses no items that are stored in between. Recent items are read
+from the channel, older items from the database, page by page. Publishing is only an optimization: each channel also
+polls the database, every 5 s, or every second if another process may write.
 """
 
 from __future__ import annotations
@@ -39,7 +39,7 @@ class _Position:
 
 
 class Reader(readers.StreamReader):
-    """A reader of maps, with its position on each."""
+    """A reader of one or more maps, with its position on each map."""
 
     def __init__(
         self, streams: Streams, db: Database, positions: Sequence[_Position], *, org_id: str, spans_maps: bool
@@ -58,13 +58,13 @@ class Reader(readers.StreamReader):
 
     @property
     def is_at_end(self) -> bool:
-        """True if there is nothing left to return, now or later."""
+        """True if all items were returned and there will be no further items."""
         return all(
             position.channel.is_complete and position.seq >= position.channel.newest for position in self._positions
         )
 
     async def next(self, within_s: float) -> bytes | None:
-        """The next frames; empty if there are none after `within_s`, None at the end of the stream."""
+        """Return the next frames; empty if there are no items after `within_s`, None at the end of the stream."""
         loop = asyncio.get_running_loop()
         deadline = loop.time() + within_s
         while not self.is_closed:
@@ -85,7 +85,7 @@ class Reader(readers.StreamReader):
         return None
 
     def rewind(self, channel: Channel, seq: int) -> None:
-        """Go back to this number on a map."""
+        """Go back to the item number `seq` on the map of this channel."""
         for position in self._positions:
             if position.channel is channel:
                 position.seq = min(position.seq, seq)
@@ -108,17 +108,18 @@ class Reader(readers.StreamReader):
             await self.wait(min(deadline, asyncio.get_running_loop().time() + self._streams.pace.retry_s))
             return ()
         if position.seq != seq:
-            return ()  # the reader was rewound meanwhile
+            return ()  # the reader was rewound during the read
         if not stored:
-            position.seq = newest  # the items were deleted after their retention
+            position.seq = newest  # the items were deleted after their retention time
         return [StreamItem(seq, line) for seq, line in stored]
 
     def _advance(self, position: _Position, items: Sequence[StreamItem]) -> bytes:
-        """Move the position past these items, and return their frames."""
+        """Advance the position past these items, and return their frames."""
         position.seq = items[-1].seq
         if not self._spans_maps:
             return b"".join([item.frame() for item in items])
-        # The id has the positions on all maps: a map that was over continues if one of its rounds is restored.
+        # The id contains the positions on all maps, because a map that was over continues if one of its rounds is
+        # restored.
         index = self._positions.index(position)
         seqs = [at.seq for at in self._positions]
         before = b"id: " + b"".join([b"%d." % seq for seq in seqs[:index]])
@@ -129,7 +130,7 @@ class Reader(readers.StreamReader):
 
 
 class Streams:
-    """All streams of this process."""
+    """The streams of maps and organizations that are open in this process."""
 
     def __init__(
         self,
@@ -142,7 +143,7 @@ class Streams:
         fair_turns: FairTurns | None = None,
         pace: readers.PollPace = readers.DEFAULT_PACE,
     ) -> None:
-        """Reads of items that a reader has missed take `fair_turns`, which requests use too."""
+        """`fair_turns` schedules reads of items that a reader has missed. It also schedules requests."""
         self.pace = pace
         self.fair_turns = fair_turns or FairTurns()
         self._db = db
@@ -152,7 +153,7 @@ class Streams:
         self.organizations = OrganizationStreams(
             db=db, readers=self._readers, metrics=metrics, fair_turns=self.fair_turns, pace=pace
         )
-        """The streams of organizations. The limits apply to the readers of maps and organizations together."""
+        """The streams of organizations. The limits of open readers apply to maps and organizations together."""
         self._channels: dict[str, MapChannel] = {}
         self._pollers: dict[str, _Poller] = {}
 
@@ -162,39 +163,39 @@ class Streams:
     # --- for writers ----------------------------------------------------------------------------------------------
 
     def publish(self, map_id: str, first_seq: int, lines: Sequence[bytes]) -> None:
-        """Publish committed items of a map."""
+        """Pass committed items of a map to its readers."""
         channel = self._channels.get(map_id)
         if channel is not None:
             channel.append(first_seq, lines)
 
     async def compare(self, map_id: str) -> None:
-        """Compare the channel of a map with the database: its match may have been loaded without the last items."""
+        """Compare a map's channel with the database, which may have lost the last items when the match was loaded."""
         channel = self._channels.get(map_id)
         if channel is not None and channel.is_current:
             await channel.read_on(_read_after(self._db, map_id))
 
     def finish(self, map_id: str) -> None:
-        """End the streams of a map once they have sent everything; its final row must be committed."""
+        """End the streams of a map after they have sent all items. The final row of the map must be committed."""
         poller = self._pollers.get(map_id)
         if poller is not None:
             poller.finish()
 
     def close(self) -> None:
-        """Close all readers and accept no new ones, because the process is stopping."""
+        """Close all readers and accept no further readers, because the process is stopping."""
         self._readers.close()
 
     # --- for readers ----------------------------------------------------------------------------------------------
 
     async def open_map(self, row: MapRow, after: int) -> Reader | None:
-        """A reader of the items after this number; None if there will be none."""
+        """Return a reader of a map's items after the number `after`; None if there will be no such items."""
         return await self._open([row], [after], spans_maps=False)
 
     async def open_server(self, rows: Sequence[MapRow], after: Sequence[int]) -> Reader | None:
-        """A reader of all maps of a match, each after its number in `after`; None if there will be no items."""
+        """Return a reader of all maps of a match; `after` is a number per map. None if there will be no items."""
         return await self._open(rows, [*after, *[0] * (len(rows) - len(after))], spans_maps=True)
 
     def remove(self, reader: Reader) -> None:
-        """Remove a reader, and its channels if they have no other readers."""
+        """Remove a reader, and those of its channels that have no other readers."""
         self._readers.discard(reader)
         for channel in reader.channels:
             channel.subscribers.discard(reader)
@@ -231,9 +232,9 @@ class Streams:
         return channel
 
     async def _compare(self, rows: Sequence[MapRow], positions: Sequence[_Position]) -> None:
-        """Compare the channels of these maps, unless they are up to date, and the positions with the database.
+        """Compare the positions and, unless they are up to date, the channels of these maps with the database.
 
-        A position after the last stored item is set back to that item. The numbers of lost items are used again.
+        A position after the last stored item is set back to that item, because new items get the numbers of lost items.
         """
         unknown = [position for position in positions if not position.channel.is_current]
         if unknown:
@@ -249,7 +250,7 @@ class Streams:
             ):
                 await channel.read_on(_read_after(self._db, channel.map_id))
                 position.seq = min(position.seq, channel.newest)
-            if row.is_final:  # the map was final before the database was read, so no item is missing
+            if row.is_final:  # the row was final before the items were read, so none is missing
                 channel.complete()
 
 
@@ -258,7 +259,7 @@ def _read_after(db: Database, map_id: str) -> ReadAfter:
 
 
 class _Poller:
-    """Polls the database for one channel, to find items that were not published and whether the map is over."""
+    """Polls the database for a channel, to find items that were not published, and the end of the map."""
 
     def __init__(
         self, channel: MapChannel, *, db: Database, live: LocalMatches, metrics: Metrics, pace: readers.PollPace
@@ -295,7 +296,7 @@ class _Poller:
                 self._metrics.crashes.inc("streams")
 
     async def _pause(self) -> None:
-        # Poll often only if another process may write. Otherwise items are published, and polling is a safeguard.
+        # Poll often only if another process may write. Otherwise all items are published, and polling is a safeguard.
         pause_s = self._pace.poll_s if self._db.is_shared or self._is_over else self._pace.check_s
         with suppress(TimeoutError):
             async with asyncio.timeout(pause_s):
@@ -306,7 +307,8 @@ class _Poller:
         channel = self._channel
         self._polls += 1
         is_local = self._live.get(channel.server_id) is not None
-        # Poll once more after the match became local: its previous runner may have stored items since the last poll.
+        # After this process has acquired the match, poll once more: the previous process may have stored items after
+        # the last poll.
         is_published, self._was_local = is_local and self._was_local, is_local
         is_check = not self._db.is_shared or self._polls % self._pace.check_polls == 0
         if is_published and not is_check and not self._is_over:

@@ -1,4 +1,4 @@
-"""Build the events in the stream of an organization, as JSON, from what happened to its matches."""
+"""Build the JSON of the events in an organization's stream, from changes of its matches."""
 
 from __future__ import annotations
 
@@ -82,14 +82,14 @@ def match_created(row: ServerRow) -> bytes:
 
 
 def server_running(row: ServerRow, *, ip: str, port: int, at_ms: int) -> bytes:
-    """The event of a server that players may connect to."""
+    """Return the event for a server to which players may now connect."""
     return _encode(ServerRunningEvent(**_head(row, iso_time(at_ms)), ip=ip, port=port))
 
 
 def action_changed(
     row: ServerRow, action: ActionRequest, state: ActionState, *, detail: str | None = None, at_ms: int
 ) -> bytes:
-    """The event of a new state of an action."""
+    """Return the event for a new state of an action."""
     event = ActionChangedEvent(
         **_head(row, iso_time(at_ms)),
         action_id=action.id,
@@ -104,19 +104,19 @@ def action_changed(
 
 
 def match_ended(row: ServerRow, outcome: Outcome, *, kind: str, status: ServerStatus) -> bytes:
-    """The event of an ended match; `kind` is the event type of its callback."""
+    """Return the event for an ended match; `kind` is the event type of its callback."""
     head = _head(row, iso_time(outcome.at_ms))
     forfeit = msgspec.UNSET if outcome.forfeited_to is None else True
     return _encode(MatchEndedEvent(**head, outcome=kind, reason=outcome.reason, status=status.value, forfeit=forfeit))
 
 
 def match_ruled(row: ServerRow, ruling: Ruling | None, *, at_ms: int) -> bytes:
-    """The event of a ruling, or of a withdrawal if `ruling` is None."""
+    """Return the event for a ruling; if `ruling` is None, for the withdrawal of a ruling."""
     return _encode(MatchRuledEvent(**_head(row, iso_time(at_ms)), ruling=ruling))
 
 
 def attention_raised(row: ServerSummary, reason: Attention, *, at_ms: int) -> bytes:
-    """The event of a reason to look at a match."""
+    """Return the event for a new reason why a match needs attention."""
     raised = RaisedAttention(
         kind=reason.kind,
         urgency=reason.urgency.name.lower(),
@@ -128,24 +128,24 @@ def attention_raised(row: ServerSummary, reason: Attention, *, at_ms: int) -> by
 
 
 def demo_available(row: ServerSummary, demo: bytes, *, map_id: str, map_number: int, at_ms: int) -> bytes:
-    """The event of a demo that can be downloaded; `demo` is JSON, as the API returns it.
+    """Return the event for a demo that can now be downloaded; `demo` is the JSON that the API returns for it.
 
-    Append it (`storage.organization_events`) in the transaction that makes the demo available: the stream and all
-    webhooks of the organization then get it once.
+    Append the event (`storage.organization_events`) in the transaction that makes the demo available, so that it is
+    sent exactly once to the organization's stream and webhooks.
     """
     head = _head(row, iso_time(at_ms))
     return _encode(DemoAvailableEvent(**head, map_id=map_id, map_number=map_number, demo=msgspec.Raw(demo)))
 
 
 def gap(first_id: int, last_id: int) -> bytes:
-    """The event that replaces deleted events."""
+    """Return the event that is sent in place of deleted events."""
     return _encode(GapEvent(first_id=first_id, last_id=last_id))
 
 
 def map_events_of(row: ServerRow, match: Match, items: Sequence[MapItem], stored: Mapping[str, int]) -> list[bytes]:
-    """The events for timeline items that are not stored yet; `stored` has the last stored number by map id.
+    """Return the events for timeline items that are not stored yet; `stored` is the last stored number by map id.
 
-    The match may be ahead of these items, which are stored in batches.
+    Items are stored in batches, so the state of `match` may be newer than an item.
     """
     found: list[bytes] = []
     for item in items:
@@ -191,7 +191,7 @@ def _map_event(
                 series_score=series_score_at(match, state),
             )
         case MapEndItem(status=MapStatus.FINISHED) as end:
-            # A canceled map ends with its match, which has its own event.
+            # Only finished maps: a canceled map ends together with its match, which has an event of its own.
             state = state_then(match, item.map_number, status=end.status, score=end.score, winner=end.winner)
             return MapFinishedEvent(**_map_head(row, item), score=end.score, winner=end.winner, **_maps(match, state))
         case _:

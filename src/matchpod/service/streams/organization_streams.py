@@ -1,7 +1,7 @@
 """Stream the events of an organization's matches to readers: in order, each event once.
 
-The position of a reader is the number of the last event it got. The events of an organization are stored in the order
-of their numbers, so a process polls for events after the newest it knows, once for all its readers. It polls every
+The position of a reader is the number of the last event that it got. The events of an organization are stored in the
+order of their numbers. So a process polls for events after the newest known event, once for all its readers: every
 second if another process may write, otherwise right after a write. A reader that is further behind reads the database
 itself.
 """
@@ -24,14 +24,14 @@ from matchpod.service.telemetry.metrics import Metrics
 from matchpod.storage import organization_events
 
 EVENT_RING: Final = 1_000
-"""Minimum number of events in a full ring, about those of a thousand matches in a minute. The maximum is twice that,
-about 1 MB per organization with readers."""
+"""Minimum number of events in a full ring. A thousand matches cause about this number per minute. The maximum is twice
+this number, about 1 MB per organization with readers."""
 
 _log = logging.getLogger(__name__)
 
 
 class OrganizationReader(StreamReader):
-    """A reader of an organization's events, which never end."""
+    """A reader of an organization's events. It does not end by itself, because there are always new events."""
 
     def __init__(self, streams: OrganizationStreams, db: Database, channel: Channel, org_id: str) -> None:
         super().__init__(org_id)
@@ -43,19 +43,19 @@ class OrganizationReader(StreamReader):
         channel.subscribers.add(self)
 
     def begin(self, newest: int, after: int | None) -> None:
-        """Set the position. Without a known number, begin after the newest event, and first send its number."""
+        """Set the position to `after`. If None or unknown, begin after the newest event, and first send its number."""
         self._seq = newest if after is None else min(after, newest)
         if after is None or after > newest:
             self._opening = StreamItem(newest, organization_event_lines.POSITION).frame()
 
     def rewind(self, _: Channel, seq: int) -> None:
-        """Go back to this number, and send it first. The events after it were lost."""
+        """Go back to the number `seq`, because later events were lost, and send this number first."""
         if self._seq > seq:
             self._seq = seq
             self._opening = StreamItem(seq, organization_event_lines.POSITION).frame()
 
     async def next(self, within_s: float) -> bytes | None:
-        """The next frames; empty if there are none after `within_s`, None once the reader is closed."""
+        """Return the next frames; empty if there are no events after `within_s`, None once the reader is closed."""
         loop = asyncio.get_running_loop()
         deadline = loop.time() + within_s
         while not self.is_closed:
@@ -89,7 +89,7 @@ class OrganizationReader(StreamReader):
             return b""
         frames = [item.frame() for item in items]
         first = items[0].seq
-        if first > after + 1:  # deleted after their retention
+        if first > after + 1:  # deleted after their retention time
             frames.insert(0, StreamItem(first - 1, organization_event_lines.gap(after + 1, first - 1)).frame())
         self._seq = items[-1].seq
         return b"".join(frames)
@@ -99,7 +99,7 @@ class OrganizationReader(StreamReader):
 
 
 class OrganizationStreams:
-    """The streams of all organizations that have readers in this process."""
+    """The streams of the organizations that have readers in this process."""
 
     def __init__(
         self, *, db: Database, readers: OpenReaders, metrics: Metrics, fair_turns: FairTurns, pace: PollPace
@@ -114,12 +114,12 @@ class OrganizationStreams:
         self._poller: asyncio.Task[None] | None = None
 
     def wake(self) -> None:
-        """Read new events soon, because this process has stored some. Not needed for correctness."""
+        """Read new events soon, because this process has stored events. Only reduces latency."""
         self._woken.set()
 
     @unavailable_on_outage
     async def open(self, org_id: str, after: int | None) -> OrganizationReader:
-        """Return a reader of the events after this number; without a known number, of new events only."""
+        """Return a reader of the events after the number `after`; if None or unknown, of new events only."""
         self._readers.check(org_id)
         channel = self._channels.setdefault(org_id, Channel(EVENT_RING))
         reader = OrganizationReader(self, self._db, channel, org_id)
@@ -140,7 +140,7 @@ class OrganizationStreams:
         return reader
 
     def remove(self, reader: OrganizationReader) -> None:
-        """Remove a reader, its channel if that has no other readers, and the poller if it has nothing to poll."""
+        """Remove a reader, its channel if it has no other readers, and the poller if there are no channels."""
         self._readers.discard(reader)
         channel = self._channels[reader.org_id]
         channel.subscribers.discard(reader)

@@ -1,7 +1,7 @@
-"""Let readers of streams wait for new items, and limit how many are open per process and per organization.
+"""Let readers of streams wait for new items, and limit the number of open readers per process and per organization.
 
-A new item may be for a thousand readers, each of which takes about 40 µs of the event loop. Therefore only a few are
-woken per iteration of the loop, organizations in turn, so that other work continues in between.
+A new item may wake a thousand readers, and each takes about 40 µs of the event loop. Therefore only a few readers are
+woken per iteration of the loop, one per organization in turn, so that other work continues in between.
 """
 
 from __future__ import annotations
@@ -16,32 +16,32 @@ import msgspec
 from matchpod.core.errors import RateLimitError, UnavailableError
 
 MAX_READERS: Final = 10_000
-"""Maximum number of readers per process. Each has a connection and a few kilobytes, and a process may open 65,536
-files."""
+"""Maximum number of readers per process. Each reader needs a connection and a few kilobytes, and a process may open
+65,536 files."""
 FULL_RETRY_S: Final = 5
-"""Retry-After of the error for too many readers."""
+"""Retry-After in seconds of the error that there are too many readers."""
 WOKEN_AT_ONCE: Final = 16
-"""Maximum number of readers woken per iteration of the event loop, which takes less than a millisecond."""
+"""Maximum number of readers that are woken per iteration of the event loop. They take less than a millisecond."""
 
 
 class PollPace(msgspec.Struct, frozen=True, kw_only=True):
-    """How often the database is read for streams; times in seconds."""
+    """The intervals, in seconds, at which the database is read for streams."""
 
     poll_s: float = 1.0
-    """Pause between two polls of a shared database, and so the maximum delay of items of another process."""
+    """Interval at which a shared database is polled. It is the maximum delay of items that another process stores."""
     check_polls: int = 5
     """Factor by which a database that is not shared is polled less often. There, polls are only a safeguard, because
-    this process knows when it writes. With a shared database, one of this many polls checks whether the map is over,
-    and reads its items even if this process records them."""
+    this process knows when it writes. With a shared database, one in `check_polls` polls checks whether the map is
+    over, and reads its items even if this process records them."""
     gather_s: float = 0.1
-    """Pause between a write of this process and the read that follows for an organization, so that it reads several
-    events at once."""
+    """Delay between a write of an organization's events by this process and the read that follows, so that several
+    events are read at once."""
     retry_s: float = 1.0
-    """Pause before a reader tries again while the database is unavailable."""
+    """Interval at which a reader retries while the database is unavailable."""
 
     @property
     def check_s(self) -> float:
-        """Pause between two polls of a database that is not shared."""
+        """Interval at which a database that is not shared is polled."""
         return self.poll_s * self.check_polls
 
 
@@ -49,18 +49,18 @@ DEFAULT_PACE: Final = PollPace()
 
 
 class StreamReader:
-    """One open stream. Must be closed by the code that opened it."""
+    """The reader of an open stream. The code that has opened it must close it."""
 
     def __init__(self, org_id: str) -> None:
         self.org_id = org_id
         self.is_over = False
-        """True if all items were returned and there will be no others."""
+        """True if all items were returned and there will be no further items."""
         self.is_closed = False
         self._waiter: asyncio.Future[None] | None = None
         self._timer: asyncio.TimerHandle | None = None
         self._when_closed: Callable[[], None] | None = None
         self.readers: OpenReaders | None = None
-        """The open readers that this reader was added to."""
+        """The `OpenReaders` to which this reader was added."""
 
     def wake(self) -> None:
         """Check for new items soon."""
@@ -77,7 +77,7 @@ class StreamReader:
             self._waiter.set_result(None)
 
     def close(self) -> None:
-        """End the stream, which returns no further frames. Closing twice has no effect."""
+        """End the stream: it returns no further frames. A second call has no effect."""
         if not self.is_closed:
             self.is_closed = True
             self._leave()
@@ -94,7 +94,7 @@ class StreamReader:
         raise NotImplementedError
 
     async def wait(self, deadline: float) -> None:
-        """Wait for new items or the deadline; may return early."""
+        """Wait until there are new items, but at most until the deadline. May return earlier."""
         loop = asyncio.get_running_loop()
         if self._timer is None or self._timer.when() > deadline:
             # A timer that fires too early costs less than a new timer for each wait.
@@ -117,7 +117,7 @@ class StreamReader:
 
 
 class OpenReaders:
-    """The open readers of this process, of all kinds of streams."""
+    """The open readers of all streams of this process."""
 
     def __init__(self, *, max_readers: int, max_of_org: int | None) -> None:
         self._max_readers = max_readers
@@ -125,7 +125,7 @@ class OpenReaders:
         self._readers: set[StreamReader] = set()
         self._of_org: Counter[str] = Counter()
         self._woken: OrderedDict[str, OrderedDict[StreamReader, None]] = OrderedDict()
-        """Readers to wake, by organization; the organization whose turn is next comes first."""
+        """The readers to wake, by organization. The organization whose turn is next comes first."""
         self._left = WOKEN_AT_ONCE
         """Number of readers that may still be woken in this iteration of the event loop."""
         self._is_planned = False
@@ -135,7 +135,7 @@ class OpenReaders:
         return len(self._readers)
 
     def check(self, org_id: str) -> None:
-        """Raise an error for the caller if the organization cannot open another stream now."""
+        """Raise UnavailableError or RateLimitError if the organization cannot open another stream now."""
         if self._is_closed:
             raise UnavailableError("The service is draining. Retry later.", retry_after_s=1)
         if len(self._readers) >= self._max_readers:
@@ -147,7 +147,7 @@ class OpenReaders:
             )
 
     def add(self, reader: StreamReader) -> None:
-        """Count a reader until it is discarded."""
+        """Add a reader, which counts toward the limits until it is discarded."""
         self._readers.add(reader)
         self._of_org[reader.org_id] += 1
         reader.readers = self
@@ -157,7 +157,7 @@ class OpenReaders:
         self._of_org[reader.org_id] -= 1
 
     def wake(self, reader: StreamReader) -> None:
-        """Wake a reader now, or after other readers if there are many."""
+        """Wake a reader now or, if many readers have to be woken, when it is its turn."""
         if self._left and not self._woken:
             self._left -= 1
             reader.resume()
@@ -183,7 +183,7 @@ class OpenReaders:
             self._plan()
 
     def close(self) -> None:
-        """Close all readers and accept no new ones."""
+        """Close all readers and accept no further readers."""
         self._is_closed = True
         for reader in tuple(self._readers):
             reader.close()

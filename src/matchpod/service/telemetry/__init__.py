@@ -1,1 +1,1 @@
-"""Metrics, spans, and the measured database, for all other packages."""
+"""Provide metrics, spans, ids for log lines, and the measured database to all other packages."""

@@ -1,6 +1,6 @@
-"""Record which request or match a task works for, so that each of its log lines has the request and trace ids.
+"""Record which request or match a task works for, so that the task's log lines have the request id and trace id.
 
-Tasks that it starts do not inherit the ids, because some of these tasks live longer and work for other requests too.
+Tasks that the task starts do not inherit the ids, because some of them live longer and work for other requests, too.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ from matchpod.core.trace_context import read_traceparent
 
 
 class _Work(msgspec.Struct, frozen=True):
-    """The ids of a task's work; `traceparent` is the header of a caller, which may be invalid."""
+    """The ids of what a task works for. `traceparent` is a header from a caller, which may be invalid."""
 
     task: weakref.ref[asyncio.Task[object]]
     request_id: str | None
@@ -28,14 +28,14 @@ _WORK: Final[ContextVar[_Work | None]] = ContextVar("work", default=None)
 
 
 def begin_work(*, request_id: str | None = None, traceparent: str | None = None) -> None:
-    """Record which request or match the current task works for from now on."""
+    """Set the ids of the request or match for which the current task works from now on."""
     task = asyncio.current_task()
     if task is not None:
         _WORK.set(_Work(weakref.ref(task), request_id, traceparent))
 
 
 def log_fields() -> Mapping[str, str]:
-    """Return the ids of the current task's work: `request_id` and `trace_id`, as far as it has them."""
+    """Return the `request_id` and `trace_id` for which the current task works, as far as they are set."""
     work = _WORK.get()
     if work is None or work.task() is not _current_task():
         return {}

@@ -1,7 +1,7 @@
 """Export the life of a match as OpenTelemetry spans: its creation, start, play and callbacks.
 
-All of them are children of the span `match`. It belongs to the trace of the caller, or to a trace of its own. Span
-ids are derived from the id of the match, so any process can add the next span.
+They are children of a span named `match`, which belongs to the caller's trace, or else to a trace of its own. Span ids
+are derived from the id of the match, so that any process can export the next span.
 """
 
 from __future__ import annotations
@@ -17,24 +17,24 @@ Export = Callable[[Span], None]
 
 
 class MatchSpans:
-    """Exports the spans of matches; without `export`, it exports none."""
+    """Exports the spans of matches. Without `export`, no spans are exported."""
 
     def __init__(self, export: Export | None = None, close: Callable[[], None] = lambda: None) -> None:
-        """`close` exports the remaining spans, and may take a moment."""
+        """`close` exports the spans that are still buffered, which may take a moment."""
         self._export = export
         self.close = close
 
     def created(self, row: ServerRow, end_ms: int) -> None:
-        """Export a span for the creation of a match; call this when the match was stored."""
+        """Export a span for the creation of a match. Called after the match was stored."""
         self._add(row, "match create", row.created_at_ms, end_ms, kind=SpanKind.SERVER)
 
     def running(self, row: ServerRow) -> None:
-        """Export a span for the start of a server; call this when the server is running."""
+        """Export a span for the start of a server. Called when the server is running."""
         if row.running_at_ms is not None:
             self._add(row, "match start", row.created_at_ms, row.running_at_ms)
 
     def ended(self, row: ServerRow) -> None:
-        """Export spans for the play of a match and for the match as a whole; call this when its server was released."""
+        """Export spans for the play of a match and for the whole match. Called after its server was released."""
         if self._export is None or row.ended_at_ms is None:
             return
         failed = None if row.failure is None else row.failure.value
@@ -62,12 +62,12 @@ class MatchSpans:
             )
 
     def context_of(self, row: ServerRow) -> TraceContext | None:
-        """Return the trace context of a match; if no spans are exported, the context that the caller sent."""
+        """Return the trace context of a match. If no spans are exported, it is the context that the caller sent."""
         caller = context_in(row.settings)
         return caller if self._export is None else match_context(row.id, caller)
 
     def callback_context(self, row: CallbackRow, settings: bytes) -> TraceContext | None:
-        """Return the trace context that a delivery attempt of a callback sends, given the settings of the match.
+        """Return the trace context to send with a delivery attempt of a callback.
 
         If no spans are exported, it is the context that the caller sent.
         """
@@ -136,7 +136,7 @@ class MatchSpans:
 
 
 NO_SPANS = MatchSpans()
-"""Exports no spans."""
+"""A `MatchSpans` that exports no spans."""
 
 
 def _about(row: ServerRow) -> dict[str, str | int]:

@@ -1,4 +1,4 @@
-"""Count the calls to a database, by kind and outcome, and measure how long they take."""
+"""Count the calls to a database by type and outcome, and measure how long they take."""
 
 from __future__ import annotations
 
@@ -19,13 +19,14 @@ class CallOutcome(StrEnum):
 
     OK = "ok"
     REJECTED = "rejected"
-    """The call would change nothing, or duplicate a row. This is usual for the second of two processes."""
+    """The call was rejected because it would change nothing, or duplicate a row. This is normal if two processes try
+    the same change."""
     UNAVAILABLE = "unavailable"
     FAILED = "failed"
 
 
 class MeasuredDatabase:
-    """A database whose calls are counted. Cancelled calls are not counted."""
+    """A database whose calls are counted and measured, except cancelled calls."""
 
     def __init__(self, db: ports.Database, metrics: DatabaseMetrics) -> None:
         self.source = db

@@ -1,7 +1,8 @@
 """Define all metrics of the service.
 
-Series whose label values are known exist at 0 from the start. A series with the label `scope` is about the database or
-a fleet, which all replicas share, and has the same value in each replica. All other series are of one process.
+Series whose label values are known in advance exist from the start, with the value 0. Series with the label `scope`
+describe the database or a fleet, which all replicas share, so their values are the same in each replica. All other
+series describe a single process.
 """
 
 from __future__ import annotations
@@ -22,11 +23,11 @@ LOOPS: Final = (
     *("claim", "watch", "renew", "beat", "dead", "slots", "sweep"),
     *("entry", "drive", "history", "callbacks", "webhooks", "gauges", "clocks", "streams", "search"),
 )
-"""The background loops whose unexpected errors are counted."""
+"""The names of the background loops and steps whose unexpected errors are counted."""
 
 
 class Metrics:
-    """The metrics of one process; `regions` are the codes of all regions, which are known from the start."""
+    """The metrics of this process. `regions` are the codes of all regions."""
 
     def __init__(self, metrics: Registry, *, regions: Sequence[str] = ()) -> None:
         self.registry = metrics
@@ -241,7 +242,7 @@ class DatabaseMetrics:
 
 
 class DemoMetrics:
-    """The metrics of demos. The upload process of this process reports the uploads."""
+    """The metrics of demos. Uploads are received in a separate process, which reports them to this process."""
 
     def __init__(self, metrics: Registry) -> None:
         self.uploads = metrics.counter(
@@ -265,7 +266,7 @@ class DemoMetrics:
         self.states.preset((DemoState.RECORDING, DemoState.UPLOADING))
 
     def count(self, outcome: str, *, received_bytes: int, seconds: float) -> None:
-        """Count an upload that ended."""
+        """Update the metrics after an upload has ended."""
         self.uploads.inc(outcome)
         self.bytes.inc(amount=received_bytes)
         if outcome == DemoState.AVAILABLE:
@@ -273,7 +274,7 @@ class DemoMetrics:
 
 
 class AgonesMetrics:
-    """The metrics of clusters, by the region whose servers they have."""
+    """The metrics of Agones clusters, by the region whose servers run there."""
 
     def __init__(self, metrics: Registry) -> None:
         self.allocations = metrics.counter(
@@ -305,7 +306,7 @@ class AgonesMetrics:
 
 
 class ProcessMetrics:
-    """The metrics of the process, with the names that Prometheus' own libraries give them."""
+    """The metrics of the operating system process, with the same names as in Prometheus' client libraries."""
 
     def __init__(self, metrics: Registry) -> None:
         self.build = metrics.gauge(
@@ -341,8 +342,8 @@ class ConnectionMetrics:
 
 
 MAX_ROUTE_SERIES: Final = 1024
-"""Maximum number of series of a metric with routes: some 80 routes with a few statuses each. Unknown routes share one
-series."""
+"""Maximum number of series of a metric with a route label: about 80 routes with a few statuses each. Unknown routes
+share one series."""
 
 
 class HttpMetrics:

@@ -1,8 +1,8 @@
-"""Counters, gauges and histograms in the Prometheus text format, version 0.0.4.
+"""Implement counters, gauges and histograms in the Prometheus text format, version 0.0.4.
 
-There is no global registry; the composition root creates one and passes it on. Label values may come from outside, so
-every metric has a bounded number of series; values beyond that are counted as `other`.
-All calls are made from the thread of the event loop; nothing here waits or locks.
+There is no global registry: `app` creates a registry and passes it on. Label values may come from outside, so each
+metric has a maximum number of series; further values are counted as `other`. All calls are made from the thread of the
+event loop, so there are no locks.
 """
 
 from __future__ import annotations
@@ -18,17 +18,18 @@ from typing import TypeVar
 CONTENT_TYPE = "text/plain; version=0.0.4; charset=utf-8"
 
 MAX_SERIES = 256
-"""Default maximum number of series per metric, ample for regions times states. A label that grows with traffic must not
-fill the memory."""
+"""Default maximum number of series per metric, which is ample for each region in each state. It prevents a label with
+values from requests from filling the memory."""
 
 OTHER = "other"
-"""The label value for everything beyond MAX_SERIES."""
+"""The label value of the series that counts everything beyond MAX_SERIES."""
 
 DEFAULT_BUCKETS = (0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1.0, 2.5, 5.0, 10.0)
-"""Bucket bounds in seconds, from a fast response to the timeout of a callback."""
+"""Default upper bounds of buckets in seconds, from a fast response to the timeout of a callback."""
 
 RENDER_S = 1.0
-"""How long rendered metrics are cached. Rendering takes milliseconds, and they are scraped every few seconds."""
+"""Time in seconds for which the rendered metrics are cached. Rendering takes milliseconds, and metrics are scraped
+every few seconds."""
 
 _NAME = re.compile(r"[a-zA-Z_:][a-zA-Z0-9_:]*")
 _LABEL = re.compile(r"(?!__)[a-zA-Z_][a-zA-Z0-9_]*")
@@ -37,7 +38,7 @@ Labels = tuple[str, ...]
 
 
 class _Metric:
-    """Base class of all metrics: name, help text, label names."""
+    """The base class of all metrics, with name, help text and label names."""
 
     kind = ""
 
@@ -57,13 +58,13 @@ class _Metric:
 
     @property
     def all_labels(self) -> Labels:
-        """The names of all labels, as they are rendered."""
+        """The names of all labels, in the order in which they are rendered."""
         return (*self.fixed, *self.labels)
 
     def preset(self, *values: Iterable[str]) -> None:
-        """Create the series of all combinations of label values, because a rate needs the initial zero.
+        """Create the series of all combinations of label values, because `rate()` in Prometheus needs the initial 0.
 
-        Each argument has the known values of one label, in order.
+        Each argument is the known values of a label, in the order of the labels.
         """
         for combination in product(*values):
             self._create(combination)
@@ -72,7 +73,7 @@ class _Metric:
         raise NotImplementedError
 
     def lines(self) -> Iterator[str]:
-        """The help, type and sample lines."""
+        """Yield the lines with the help text, the type and the samples."""
         yield f"# HELP {self.name} {_escape(self.text)}"
         yield f"# TYPE {self.name} {self.kind}"
         yield from self._samples()
@@ -85,7 +86,7 @@ class _Metric:
             return values
         if len(values) != len(self.labels):
             raise ValueError(f"{self.name} has the labels {self.labels}, got {len(values)} values")
-        # One less than the limit: one series is reserved for `other`.
+        # One series is reserved for `other`.
         return values if len(known) < self.max_series - 1 else (OTHER,) * len(values)
 
     def _sample(self, values: Labels, number: float, *, suffix: str = "", bound: str | None = None) -> str:
@@ -100,7 +101,7 @@ class _Metric:
 
     def _label_text(self, values: Labels) -> str:
         if len(self._label_texts) >= 2 * self.max_series:
-            self._label_texts.clear()  # most are of series that were replaced
+            self._label_texts.clear()  # most cached texts are of series that no longer exist
         named = (*self.fixed.items(), *zip(self.labels, values, strict=True))
         return ",".join(f'{name}="{_escape(value, quoted=True)}"' for name, value in named)
 
@@ -112,7 +113,7 @@ class _Number(_Metric):
         self, name: str, text: str, labels: Sequence[str] = (), fixed: Mapping[str, str] | None = None
     ) -> None:
         super().__init__(name, text, labels, fixed)
-        # A metric without labels has its series from the start.
+        # The only series of a metric without labels exists from the start.
         self._values: dict[Labels, float] = {} if labels else {(): 0.0}
 
     def value(self, *labels: str) -> float:
@@ -131,7 +132,7 @@ class _Number(_Metric):
 
 
 class Counter(_Number):
-    """A number that only grows; its name ends in `_total`."""
+    """A number that only grows. The name of the metric must end in `_total`."""
 
     kind = "counter"
 
@@ -141,7 +142,7 @@ class Counter(_Number):
         self._add(amount, labels)
 
     def set_total(self, total: float, *labels: str) -> None:
-        """Set a number that is counted elsewhere."""
+        """Set the total of something that other code counts."""
         self._values[self._key(labels, self._values)] = total
 
 
@@ -158,7 +159,7 @@ class Gauge(_Number):
         self._add(amount, labels)
 
     def replace(self, numbers: Mapping[Labels, float]) -> None:
-        """Replace all series; series beyond the limit are summed as `other`."""
+        """Replace all series. Values beyond the maximum number of series are summed as `other`."""
         self._values = {}
         for labels, number in numbers.items():
             self._add(number, labels)
@@ -175,7 +176,7 @@ class _Buckets:
 
 
 class Histogram(_Metric):
-    """Counts observations by upper bound."""
+    """Counts observed values in buckets with upper bounds."""
 
     kind = "histogram"
 
@@ -219,7 +220,7 @@ class Histogram(_Metric):
 
 
 class RenderedMetrics:
-    """The text of all metrics, rendered at most once per RENDER_S, however often it is requested."""
+    """The text of all metrics. However often it is requested, it is rendered at most once per RENDER_S."""
 
     def __init__(self, registry: Registry, monotonic: Callable[[], float] = time.monotonic) -> None:
         self._registry = registry
@@ -228,7 +229,7 @@ class RenderedMetrics:
         self._due_s = -math.inf
 
     def body(self) -> bytes:
-        """The text as of now or at most RENDER_S ago; the same object until it is rendered again."""
+        """Return the text, which is at most RENDER_S old. It is the same object until it is rendered again."""
         now_s = self._monotonic()
         if now_s >= self._due_s:
             self._body = self._registry.text().encode()
@@ -240,7 +241,7 @@ _M = TypeVar("_M", bound=_Metric)
 
 
 class Registry:
-    """All metrics of one process."""
+    """The metrics of this process."""
 
     def __init__(self) -> None:
         self._metrics: dict[str, _Metric] = {}
@@ -252,7 +253,7 @@ class Registry:
     def gauge(
         self, name: str, text: str, labels: Sequence[str] = (), *, fixed: Mapping[str, str] | None = None
     ) -> Gauge:
-        """Create and register a gauge; `fixed` are labels that have the same value in all its series."""
+        """Create and register a gauge. `fixed` are labels that have the same value in all its series."""
         return self._add(Gauge(name, text, labels, fixed))
 
     def histogram(
@@ -261,15 +262,15 @@ class Registry:
         return self._add(Histogram(name, text, labels, buckets=buckets))
 
     def before_rendering(self, update: Callable[[], None]) -> None:
-        """Call `update` before the metrics are rendered, to set metrics that are read on demand."""
+        """Register a function that sets metrics on demand. It is called before the metrics are rendered."""
         self._updates.append(update)
 
     def all(self) -> Sequence[_Metric]:
-        """All metrics, in the order of their creation."""
+        """Return all metrics, in the order of their creation."""
         return tuple(self._metrics.values())
 
     def text(self) -> str:
-        """All metrics in the text format, in the order of their creation."""
+        """Return all metrics in the text format, in the order of their creation."""
         for update in self._updates:
             update()
         return "".join(f"{line}\n" for metric in self._metrics.values() for line in metric.lines())
@@ -284,7 +285,7 @@ class Registry:
 def _escape(text: str, *, quoted: bool = False) -> str:
     # Some parsers treat a carriage return as a line break, and the format has no escape for it.
     escaped = text.replace("\\", "\\\\").replace("\n", "\\n").replace("\r", " ")
-    # A lone surrogate (from undecodable bytes) cannot be encoded as UTF-8.
+    # Lone surrogates (from bytes that are not UTF-8) cannot be encoded.
     escaped = escaped.encode(errors="replace").decode()
     return escaped.replace('"', '\\"') if quoted else escaped
 

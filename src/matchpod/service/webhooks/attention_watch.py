@@ -1,8 +1,8 @@
-"""Raise an event when a match begins to need attention, for organizations whose webhooks send such events.
+"""Append an event when a match begins to need attention, for organizations with webhooks that send such events.
 
-Attention is computed from the state of a match. Every few seconds, each process checks the matches that it drives, and
-the matches that no process drives yet. Raised attention is stored with its event, so that only one process raises it.
-The same attention is raised again only after its reason had disappeared.
+Reasons for attention are computed from the state of a match. Every few seconds, each process checks the matches that it
+drives, and the matches that no process drives yet. A reason is stored together with its event ("raised"), so that only
+one process raises it. The same reason is raised again only if it has disappeared in the meantime.
 """
 
 from __future__ import annotations
@@ -27,20 +27,20 @@ from matchpod.storage.match_lists import open_of, summaries_of
 from matchpod.storage.servers import ServerRow, ServerSummary
 
 LOOK_S: Final = 5.0
-"""Seconds between two checks of the matches. People react within minutes, so more frequent checks are not needed."""
+"""Interval in seconds at which matches are checked. It need not be shorter, because people react within minutes."""
 TURN: Final = 20
-"""Number of matches that are checked before the event loop may run other tasks."""
+"""Number of matches that are checked before other tasks run."""
 MAX_GIVEN_UP: Final = 100
 """Maximum number of given-up callbacks that are read per organization."""
 GIVEN_UP_MS: Final = 24 * 60 * 60 * 1000
-"""How long after its creation a given-up callback needs attention."""
+"""Maximum age of a given-up callback that needs attention."""
 _CALLBACK: Final = Attention(urgency=Urgency.SOON, kind="callback", text="callback given up")
 
 _log = logging.getLogger(__name__)
 
 
 class AttentionWatch:
-    """Checks the matches of organizations whose webhooks send these events. Processes may share a database."""
+    """Checks matches for reasons for attention. Several processes may share a database."""
 
     def __init__(
         self,
@@ -63,7 +63,7 @@ class AttentionWatch:
         self._look_s = look_s
 
     async def run(self) -> None:
-        """Check matches until cancelled. Never raises, except when cancelled."""
+        """Check matches regularly until cancelled. Errors are logged, never raised."""
         while True:
             try:
                 await self.look()
@@ -75,7 +75,7 @@ class AttentionWatch:
             await asyncio.sleep(self._look_s)
 
     async def look(self) -> None:
-        """Raise attention for new reasons, and end attention whose reason has disappeared."""
+        """Raise new reasons for attention, and end reasons that have disappeared."""
         watched = await webhooks.organizations_with(self._db, WebhookEvent.ATTENTION_RAISED)
         await webhooks.end_unwatched_attention(self._db, watched)
         for org_id in watched:
@@ -92,14 +92,14 @@ class AttentionWatch:
                     if (row.id, reason.kind) not in raised:
                         await self._raise(row, reason)
                 if number % TURN == 0:
-                    await asyncio.sleep(0)  # log posts and API requests take precedence
+                    await asyncio.sleep(0)  # let log posts and API requests be handled first
             lasting |= await self._given_up(org_id, raised)
             gone = [(server_id, kind) for server_id, kind in sorted(raised - lasting) if server_id not in elsewhere]
             if gone:
                 await webhooks.end_attention(self._db, gone)
 
     def _reasons(self, row: ServerRow) -> tuple[Attention, ...] | None:
-        """Return why a match needs attention; None if another process drives it."""
+        """Return the reasons why a match needs attention; None if another process drives the match."""
         live = self._live.get(row.id)
         if live is None and row.phase is ServerPhase.RUNNING:
             return None
@@ -111,7 +111,7 @@ class AttentionWatch:
         return attention_of(situation_of(row, progress, self._clock.now_ms(), silent_ms=silent_ms))
 
     async def _given_up(self, org_id: str, raised: set[tuple[str, str]]) -> set[tuple[str, str]]:
-        """Raise attention for callbacks that were given up. Return the server and the reason of each, old and new."""
+        """Raise attention for newly given-up callbacks. Return the server id and reason of all given-up callbacks."""
         from_ms = self._clock.now_ms() - GIVEN_UP_MS
         query = CallbacksQuery(page_size=MAX_GIVEN_UP, state=CallbackState.GIVEN_UP, from_ms=from_ms)
         _, found = await callback_lists.list_page(self._db, org_id, query)

@@ -1,7 +1,7 @@
-"""Build the bodies of webhook deliveries: an event of an organization, with the API's view of its subject as `data`.
+"""Build the bodies of webhook deliveries. A body is an event with the API's view of what the event is about as `data`.
 
-The events are the same as in the organization's stream. `data` is read when the delivery is created, usually within a
-second of the event. It has no passwords, because bodies are stored and shown.
+The events are those of the organization's stream. `data` is read when the delivery is created, usually within a second
+of the event. It contains no passwords, because bodies are stored and shown.
 """
 
 from __future__ import annotations
@@ -47,7 +47,7 @@ Data = (
     | RaisedAttention
     | msgspec.Raw
 )
-"""The API's view of the subject of an event."""
+"""The API's view of what an event is about."""
 
 
 class WebhookBody(msgspec.Struct, frozen=True, kw_only=True, rename="camel"):
@@ -70,14 +70,14 @@ class WebhookBody(msgspec.Struct, frozen=True, kw_only=True, rename="camel"):
 
 
 class PreparedEvent(msgspec.Struct, frozen=True, kw_only=True):
-    """An event for webhooks, with its body."""
+    """An event to be sent by webhooks, with the body of its deliveries."""
 
     event: WebhookEvent
     seq: int
     server_id: str
     body: bytes
     head: MatchEventBase
-    """The event as in the stream."""
+    """The event as in the organization's stream."""
     title: str
     """The display name of the match."""
 
@@ -100,7 +100,7 @@ _decode: Final = msgspec.json.Decoder(OrganizationEvent).decode
 
 
 def read_event(line: bytes) -> MatchEventBase | None:
-    """Decode a stored event; None if this version does not know its type, because a later version stored it."""
+    """Decode a stored event; None if a later version stored it, with a type that this version does not know."""
     try:
         found = _decode(line)
     except msgspec.ValidationError:
@@ -109,7 +109,7 @@ def read_event(line: bytes) -> MatchEventBase | None:
 
 
 def type_of(event: MatchEventBase) -> WebhookEvent | None:
-    """Return the webhook type of an event of the stream; None if webhooks do not send it."""
+    """Return the webhook event type of an event in the stream; None if webhooks do not send the event."""
     if isinstance(event, events.MatchEndedEvent):
         return WebhookEvent.MATCH_ENDED if event.outcome == MATCH_OVER else WebhookEvent.MATCH_CANCELED
     if isinstance(event, events.ActionChangedEvent):
@@ -118,18 +118,18 @@ def type_of(event: MatchEventBase) -> WebhookEvent | None:
 
 
 class Bodies:
-    """Builds bodies from the rows of matches."""
+    """Builds the bodies of deliveries from stored rows."""
 
     def __init__(self, *, db: Database, history: History) -> None:
         self._db = db
         self._history = history
 
     async def prepare(self, org_id: str, seq: int, event: MatchEventBase, kind: WebhookEvent) -> PreparedEvent | None:
-        """Return the event with its body; None if its subject was deleted."""
+        """Return the event with its body; None if what it is about no longer exists."""
         row = await servers.get(self._db, event.server_id)
         if row is None or row.org_id != org_id:
             return None
-        row = visible_row(row, Audience.MEMBERS)  # members can read bodies; who reads them at the receiver is unknown
+        row = visible_row(row, Audience.MEMBERS)  # a body may be read by any member, and by unknown people
         try:
             data = await self._data(row, event)
         except NotFoundError:
@@ -187,8 +187,8 @@ class Bodies:
     async def missed_failures(self, event: events.MatchEndedEvent, before: Sequence[bytes]) -> list[bytes]:
         """Return the events of actions that failed because the match ended, except those already in `before`.
 
-        When a match is canceled, these events are not written, because the process that cancels it may not be the one
-        that knows the open actions. `before` has the events that precede the end of the match.
+        A cancellation writes no such events, because the process that cancels a match may not know the open actions.
+        `before` has the events that precede the end of the match.
         """
         actions = await match_actions.of_server(self._db, event.server_id)
         found = [action for action in actions if action.detail == AT_END]
@@ -204,7 +204,7 @@ class Bodies:
         }
         lines = []
         for action in reversed(found):
-            with suppress(msgspec.ValidationError):  # a later version has stored an action of an unknown type
+            with suppress(msgspec.ValidationError):  # skip types that only a later version knows
                 request = msgspec.json.decode(action.request, type=ActionRequest)
                 failed, at_ms = ActionState.FAILED, action.changed_at_ms
                 if action.id not in known:
@@ -228,5 +228,5 @@ def test_body(timestamp: str) -> bytes:
 
 
 def _reader(org_id: str) -> Principal:
-    """Return a principal that can read all views of an organization for its webhooks, except passwords."""
+    """Return a principal with which webhooks read the views of an organization, without passwords."""
     return Principal(org_id=org_id, key_id="webhooks", role=Role.ADMIN, scopes=frozenset({Scope.SERVERS_READ}))

@@ -1,6 +1,6 @@
-"""Format events as messages for a Discord channel. Several events become one message.
+"""Format events as messages for a Discord channel. Events that happen within a short time share a message.
 
-Text of players and callers is escaped, so that it has no effect as formatting or as a mention.
+Text from players and callers is escaped, so that it cannot format the message or mention users.
 """
 
 from __future__ import annotations
@@ -21,18 +21,18 @@ PAUSE_MS: Final = 60_000
 """Minimum time between two messages of a webhook."""
 
 GATHER_MS: Final = 5_000
-"""How long a message waits for more events after its first event."""
+"""Time for which a message waits for further events after its first event."""
 
 MAX_MERGE_MS: Final = 60 * 60_000
-"""New events are added to a waiting message if its next attempt is due within this time. Otherwise they go into a new
-message, so that they do not wait for hours."""
+"""Maximum time until the next attempt of a waiting message to which new events are added. If the attempt is later, they
+go into a new message, so that they do not wait for hours."""
 
 MESSAGE_TYPE: Final = "message"
-"""The event type of deliveries that may have several events."""
+"""The event type of deliveries to Discord, each of which may contain several events."""
 
 MAX_CONTENT: Final = 1_900
-"""Maximum number of characters of the events in a message. Discord allows 2,000 characters; the rest is reserved for
-the line with the number of omitted events."""
+"""Maximum number of characters of a message's events. Discord allows 2,000 characters per message; the rest is reserved
+for the line with the number of omitted events."""
 
 _MORE: Final = re.compile(r"\n… and ([0-9]{1,9}) more$")
 _MARKUP: Final = re.compile(r"([\\*_~`|<>\[\]()#:@-])")
@@ -44,7 +44,7 @@ class _Message(msgspec.Struct, frozen=True, kw_only=True):
 
 
 def message(line: str, before: bytes | None = None) -> bytes:
-    """Return the body of a message with this line, after the lines of `before`, a body that was not sent yet."""
+    """Return the body of a message with this line, added to the lines of `before`, an unsent message."""
     if before is None:
         return msgspec.json.encode(_Message(content=line[:MAX_CONTENT]))
     content = msgspec.json.decode(before, type=_Message).content
@@ -59,7 +59,7 @@ def message(line: str, before: bytes | None = None) -> bytes:
 
 
 def may_show(event: MatchEventBase) -> bool:
-    """False for events that are never sent to a channel with many readers, because leads are not proof."""
+    """False for events that must not be shown in a channel: leads (signs of cheating), because they are not proof."""
     return not (isinstance(event, events.AttentionRaisedEvent) and event.attention.kind == LEADS)
 
 
@@ -107,7 +107,7 @@ def _words(event: MatchEventBase) -> str:
 
 
 def _time(reason: RaisedAttention) -> str:
-    """Return the start or end time in parentheses, to the minute; empty if there is neither."""
+    """Return the start or end time in parentheses, to the minute; empty if there is no time."""
     if reason.since is not None:
         return f" (since {reason.since[11:16]} UTC)"
     return "" if reason.until is None else f" (until {reason.until[11:16]} UTC)"

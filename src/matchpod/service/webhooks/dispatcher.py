@@ -1,4 +1,4 @@
-"""Deliver the events of webhooks like callbacks, but with separate places and with retries for a day."""
+"""Deliver webhook events in the same way as callbacks, but with separate limits, and with retries for a day."""
 
 from __future__ import annotations
 
@@ -30,9 +30,9 @@ from matchpod.storage.webhook_deliveries import WEBHOOKS, DeliveryRow
 from matchpod.storage.webhooks import OffBecause
 
 MAX_PLACES: Final = 512
-"""Maximum number of concurrent attempts of all webhooks."""
+"""Maximum number of concurrent attempts for all webhooks together."""
 PER_WEBHOOK: Final = 64
-"""Maximum number of concurrent attempts per webhook. If its receiver never answers, timeouts allow six per second."""
+"""Maximum number of concurrent attempts per webhook. If its receiver never answers, it gets six attempts per second."""
 
 LIMITS: Final = DispatchLimits(max_per_host=PER_WEBHOOK)
 
@@ -40,7 +40,7 @@ _log = logging.getLogger(__name__)
 
 
 class WebhookDispatcher(QueueDispatcher[DeliveryRow]):
-    """Delivers webhooks."""
+    """Delivers the events of webhooks."""
 
     what = "webhook delivery"
     part = "webhooks"
@@ -61,7 +61,7 @@ class WebhookDispatcher(QueueDispatcher[DeliveryRow]):
         spread: Callable[[], float] = random.random,
         limits: DispatchLimits = LIMITS,
     ) -> None:
-        """`spread` returns random numbers from 0 to 1."""
+        """`spread` returns random numbers from 0 to 1, which vary the time of a retry."""
         places = min(MAX_PLACES, sender.capacity)
         super().__init__(db=db, clock=clock, sender=sender, metrics=metrics, owner=owner, places=places, limits=limits)
         metrics.webhook_attempts.preset(("delivered", "refused", "no_answer"))
@@ -93,7 +93,7 @@ class WebhookDispatcher(QueueDispatcher[DeliveryRow]):
             )
         except ValueError as exc:
             self._report_sealed(row, str(exc))
-            return PutOff()  # this counts as no attempt, so the event is delivered once the vault key is correct
+            return PutOff()  # no attempt is counted: the event is sent once the vault key is correct
         if webhook.format is WebhookFormat.DISCORD:
             now_ms = self._clock.now_ms()
             if not await webhooks.begin_message(self._db, webhook.id, now_ms=now_ms, pause_ms=PAUSE_MS):

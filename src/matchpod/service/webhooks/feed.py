@@ -1,9 +1,9 @@
-"""Turn the events of organizations into deliveries of their webhooks, each event once.
+"""Create the webhook deliveries for the events of organizations, exactly once per event and webhook.
 
-Each organization has a position, the number of its last processed event. The position is advanced in the transaction
-that stores the deliveries, and only if it has not changed since it was read. So no event is lost or delivered twice,
-even if a process dies or if several processes read the same events. While no webhook is on, this costs only one query
-every few seconds.
+Each organization has a position: the number of its last processed event. The transaction that stores deliveries also
+advances the position, and fails if the position has changed since it was read. So no event is lost or processed twice,
+even if a process dies or if several processes read the same events. While no webhook is on, the feed needs only one
+query every few seconds.
 """
 
 from __future__ import annotations
@@ -31,25 +31,25 @@ from matchpod.storage.webhook_deliveries import DeliveryRow
 from matchpod.storage.webhooks import Behind, WebhookRow
 
 POLL_S: Final = 0.5
-"""Seconds between polls for new events while a webhook is on."""
+"""Interval in seconds at which new events are polled while any webhook is on."""
 IDLE_S: Final = 2.0
-"""Seconds between polls while no webhook is on. A new webhook does not miss events, because it sends all events since
-its creation."""
+"""Interval in seconds at which events are polled while no webhook is on. A new webhook misses no events, because it
+sends all events since its creation."""
 PAGE: Final = 200
-"""Maximum number of events per read. Most events are scores, which no webhook sends."""
+"""Maximum number of events per database read. Most events are scores, which webhooks do not send."""
 MAX_PREPARED: Final = 50
-"""Maximum number of bodies that are built before they are stored. The details of a map may have 50 KB."""
+"""Maximum number of bodies that are built before they are stored. The body with a map's details may have 50 KB."""
 MAX_ROWS: Final = 200
-"""Maximum number of deliveries per transaction. The deliveries of its last event may exceed it."""
+"""Maximum number of deliveries per transaction. The deliveries of the last event may exceed this limit."""
 MAX_BYTES: Final = 4 * 1024 * 1024
-"""Limit for the bytes of the bodies per transaction. The deliveries of its last event may exceed it."""
+"""Maximum total size of the bodies per transaction in bytes. The deliveries of the last event may exceed this limit."""
 MAX_UNSTORED: Final = 500
-"""Number of events without a delivery after which the position is stored anyway."""
+"""Number of consecutive events without deliveries after which the position is stored."""
 MAX_WAITING: Final = 20_000
-"""Maximum number of waiting deliveries per webhook. Further deliveries are given up at once, and can be sent again."""
+"""Maximum number of waiting deliveries per webhook. Further deliveries are given up at once, and can be redelivered."""
 EARLIER: Final = 32
-"""Number of events before the end of a match that are searched for events of the same transaction. It is larger than
-the number of actions that a match can have open."""
+"""Number of events before the end of a match that are searched for events about its failed actions. It is larger than
+the maximum number of open actions of a match."""
 
 _log = logging.getLogger(__name__)
 
@@ -62,7 +62,7 @@ class FeedPace(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class EventFeed:
-    """Creates the deliveries of all organizations; any number of processes may share a database."""
+    """Creates the webhook deliveries of all organizations. Any number of processes may share a database."""
 
     def __init__(  # noqa: PLR0913 - one argument per collaborator
         self,
@@ -88,10 +88,11 @@ class EventFeed:
         self._pace = pace
         self._max_waiting = max_waiting
         self._seen: dict[str, tuple[int, int]] = {}
-        """By organization: its stored position, and the last event read. The events in between need no delivery."""
+        """By organization id: the stored position, and the number of the last event that was read. Events in between
+        have no deliveries."""
 
     async def run(self) -> None:
-        """Create deliveries until cancelled. Never raises, except when cancelled."""
+        """Create deliveries until cancelled. Errors are logged, never raised."""
         while True:
             wait_s = self._pace.poll_s
             try:
@@ -114,13 +115,14 @@ class EventFeed:
         return await webhooks.have_any(self._db)
 
     async def _turn(self, position: Behind) -> bool:
-        """Process a page of events of an organization. Return True if it may have more. Errors are logged, so that they
-        do not affect other organizations.
+        """Process a page of events of an organization. Return True if there may be further events.
+
+        Unexpected errors are only logged, so that they do not affect other organizations.
         """
         try:
             return await self._read_page(position)
         except NothingChangedError:
-            return False  # another process was faster, or a message was sent meanwhile; the next poll tries again
+            return False  # another process was faster, or the message was just sent; the next poll retries
         except (DatabaseUnavailableError, UnavailableError):
             raise
         except Exception:  # noqa: BLE001 - an error of one organization must not affect others
@@ -136,7 +138,7 @@ class EventFeed:
             return False
         if page[0][0] > start + 1 and start > 0:
             _log.warning("events of webhooks were deleted", extra={"org_id": position.org_id, "after": start})
-        # Read the webhooks after the events, so that each webhook that was created before one of the events is found.
+        # Read the webhooks after the events, so that webhooks that were created before the events are found.
         active = await webhooks.switched_on(self._db, position.org_id)
         found, last = await self._prepare(position.org_id, page, active)
         await self._store(position, last, found, active)
@@ -145,9 +147,9 @@ class EventFeed:
     async def _prepare(
         self, org_id: str, page: Sequence[tuple[int, bytes]], active: Sequence[WebhookRow]
     ) -> tuple[list[PreparedEvent | bytes], int]:
-        """Return the events to be delivered, and the number of the last event read.
+        """Return the events to be delivered, and the number of the last event that was processed.
 
-        Events of failed actions that are not in the stream yet are returned as lines, to be appended to it.
+        Events about failed actions that are not in the stream yet are returned as JSON, to be appended to the stream.
         """
         found: list[PreparedEvent | bytes] = []
         last = page[0][0] - 1
@@ -213,7 +215,7 @@ class EventFeed:
         self._wake()
 
     async def _room(self, webhook: WebhookRow, number: int) -> int:
-        """Return how many of `number` new deliveries may wait; the others are given up at once."""
+        """Return how many of `number` new deliveries may wait. The remaining deliveries are given up at once."""
         waiting = await webhook_deliveries.waiting_of(self._db, webhook.id, at_most=self._max_waiting)
         room = max(0, min(number, self._max_waiting - waiting))
         if number > room:
@@ -241,7 +243,7 @@ class EventFeed:
         ]
 
     async def _message(self, webhook: WebhookRow, wanted: Sequence[PreparedEvent], now_ms: int) -> list[Statement]:
-        """Return the statement that adds the events to the waiting message, or stores them as a new message."""
+        """Return the statement that adds the events to the waiting message or, without one, stores a new message."""
         until_ms = now_ms + discord.MAX_MERGE_MS
         waiting = await webhook_deliveries.open_message(self._db, webhook.id, discord.MESSAGE_TYPE, until_ms=until_ms)
         body = None if waiting is None else waiting.body

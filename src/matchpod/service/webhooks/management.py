@@ -1,7 +1,7 @@
-"""Create, change and delete webhooks, show their deliveries, and send deliveries again.
+"""Create, change and delete webhooks, show their deliveries, and redeliver events.
 
-The web layer has checked scope and role. A webhook of another organization does not exist for the caller. The secret of
-a webhook is shown once. Secrets in its URL are masked, because some receivers accept any request to their URL.
+The web layer has already checked scope and role. Webhooks of other organizations are reported as unknown. The secret of
+a webhook is shown once. The URL is masked, because some receivers accept any request to their URL.
 """
 
 from __future__ import annotations
@@ -45,16 +45,16 @@ from matchpod.storage.webhook_deliveries import WEBHOOKS, DeliveryRow, DeliveryS
 from matchpod.storage.webhooks import OffBecause, WebhookRow
 
 FULL_RETRY_S: Final = 60
-"""`Retry-After` if an organization has reached its limit of webhooks; a webhook may be deleted meanwhile."""
+"""`Retry-After` in seconds of the error that an organization has too many webhooks."""
 
 TESTS_PER_MINUTE: Final = 30
-"""Maximum number of webhook tests per organization and minute; each test sends a request to a receiver."""
+"""Maximum number of webhook tests per organization and minute. Each test sends a request to a receiver."""
 
 _log = logging.getLogger(__name__)
 
 
 class Webhooks:
-    """The webhooks of all organizations; each organization can access only its own."""
+    """Manages webhooks and their deliveries. Each organization can access only its own."""
 
     def __init__(
         self,
@@ -101,7 +101,7 @@ class Webhooks:
 
     @unavailable_on_outage
     async def create(self, principal: Principal, body: bytes) -> views.CreatedWebhook:
-        """Create a webhook, which sends the events from now on; RateLimitError if the organization has too many."""
+        """Create a webhook, which sends events from now on. RateLimitError if the organization has too many."""
         may_be_private = await self._private.are_allowed()
         request = read_new_webhook(decode_json(body), allow_private=may_be_private)
         now_ms, secret = self._clock.now_ms(), self._new_secret()
@@ -137,7 +137,7 @@ class Webhooks:
         if request.url is not None:
             shown = _shown_url(request.url, row.format)
             columns |= {"url": self._vault.seal(request.url), "shown_url": shown, "may_be_private": may_be_private}
-            columns["failing_since_ms"] = None  # the failures were those of the previous receiver
+            columns["failing_since_ms"] = None  # the failures were of the previous receiver
             words.append(f"URL {mask_path(shown)}")
         if request.events is not None:
             events = " ".join(request.events)
@@ -164,7 +164,7 @@ class Webhooks:
 
     @unavailable_on_outage
     async def rotate_secret(self, principal: Principal, webhook_id: str) -> views.CreatedWebhook:
-        """Replace the secret from the next attempt on. For OLD_SECRET_MS, attempts are signed with both secrets."""
+        """Replace the secret. For OLD_SECRET_MS, delivery attempts are signed with both secrets."""
         row = await self._own(principal, webhook_id)
         now_ms, secret = self._clock.now_ms(), self._new_secret()
         until_ms = now_ms + OLD_SECRET_MS
@@ -202,7 +202,7 @@ class Webhooks:
 
     @unavailable_on_outage
     async def deliveries(self, principal: Principal, webhook_id: str, query: DeliveriesQuery) -> views.DeliveriesPage:
-        """The deliveries of the webhook, sent and waiting, newest first."""
+        """Return a page of the webhook's deliveries (delivered, waiting and given up), newest first."""
         row = await self._own(principal, webhook_id)
         total, found = await webhook_deliveries.list_page(self._db, row.id, query)
         return views.deliveries_page(query, total, found)
@@ -216,7 +216,7 @@ class Webhooks:
 
     @unavailable_on_outage
     async def redeliver(self, principal: Principal, webhook_id: str, delivery_id: str) -> views.DeliveryItem:
-        """Request one more attempt; CallbackWaitingError while an attempt is under way or scheduled."""
+        """Request another delivery attempt; CallbackWaitingError if an attempt is already under way or scheduled."""
         row = await self._own(principal, webhook_id)
         found = await self._own_delivery(row, delivery_id)
         self._single.acquire(principal.org_id)
@@ -229,7 +229,7 @@ class Webhooks:
 
     @unavailable_on_outage
     async def redeliver_given_up(self, principal: Principal, webhook_id: str, body: bytes) -> Redelivery:
-        """Request one more attempt for each given-up delivery since the time in the body, oldest first."""
+        """Request another attempt for each given-up delivery created since the time in the body, oldest first."""
         row = await self._own(principal, webhook_id)
         from_ms = read_redeliver_request(decode_json(body))
         self._many.acquire(principal.org_id)
@@ -273,7 +273,7 @@ def _shown_url(url: str, format: WebhookFormat) -> str:
 
 
 def _visible(row: WebhookRow, principal: Principal) -> WebhookRow:
-    """Return the row as this principal may see it. The path of its URL may be a secret."""
+    """Return the row without what this principal may not see: the path of the URL may be a secret."""
     if principal.audience.sees_creator:
         return row
     return msgspec.structs.replace(row, shown_url=mask_path(row.shown_url))

@@ -102,7 +102,7 @@ class DeliveryItem(msgspec.Struct, frozen=True, kw_only=True, rename="camel"):
 
 
 class DeliveryDetail(DeliveryItem, frozen=True, kw_only=True, rename="camel"):
-    """A delivery with its attempts and its body."""
+    """An event for a webhook, with its delivery attempts and its body."""
 
     attempts: Annotated[
         tuple[CallbackAttempt, ...], Meta(description="The attempts in order; only the last 100 if there are more.")
@@ -138,7 +138,7 @@ def delivery_item(row: DeliverySummary) -> DeliveryItem:
 
 
 def delivery_detail(row: DeliverySummary, attempts: Sequence[AttemptRow], body: bytes) -> DeliveryDetail:
-    """Return a delivery with its attempts. The stored body is included unchanged."""
+    """Build the view of a delivery with its attempts. The stored body is included unchanged."""
     return view_of(
         DeliveryDetail,
         row,
