@@ -1,7 +1,7 @@
 """Define the states of a demo, and until when a server is kept for the uploads of its demos.
 
-A demo is a recording of one map by the game server (GOTV), which the match plugin uploads after the map. A map has
-several demos if its match was restored, or was given another server.
+A demo is a recording of one map, made by the game server (GOTV) and uploaded by the match plugin after the map. A map
+has several demos if its match was restored, or was given another server.
 """
 
 from __future__ import annotations
@@ -20,8 +20,7 @@ PATIENCE_MS: Final = 60_000
 
 STALE_MS: Final = PATIENCE_MS + 30_000
 """Time in ms without a report after which an upload is considered dead: its process was killed, or could not reach the
-database for longer than an upload waits. The additional 30 s are for the first report after that wait, which may fail
-once."""
+database for longer than an upload waits. The additional 30 s allow the first report after that wait to fail once."""
 
 RENEW_MS: Final = 5_000
 """Interval in ms at which a process reports its running uploads."""
@@ -84,7 +83,7 @@ UPLOAD_REASONS: Final = (
 
 
 class DemoProgress(msgspec.Struct, frozen=True, kw_only=True):
-    """The state and times of a demo, which determine how long a server is kept for it."""
+    """The state and times that determine how long a server is kept for a demo."""
 
     state: DemoState
     due_ms: int | None = None

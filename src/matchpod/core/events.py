@@ -205,7 +205,7 @@ class PauseEvent(Event, frozen=True):
 
     @property
     def is_timeout(self) -> bool:
-        """True for a tactical timeout of a team, which ends by itself."""
+        """True for the tactical timeout of a team. Such a timeout ends by itself."""
         return self.by.startswith("TimeOut")
 
 
@@ -216,7 +216,7 @@ class Paused(PauseEvent, frozen=True):
 
 
 class Unpaused(PauseEvent, frozen=True):
-    """The end of a pause was requested, or play resumed: the server logs both, the latter without a source."""
+    """The end of a pause was requested, or play resumed. The server logs both; only the request has a source."""
 
 
 class MapEnded(Event, frozen=True):
@@ -411,7 +411,7 @@ class LiveReported(Event, frozen=True):
 
 
 class ResultReported(Event, frozen=True):
-    """The plugin reported the final score of a map, which the log may lack."""
+    """The plugin reported the final score of a map. The log may lack this score."""
 
     map_number: int
     team1_score: int

@@ -1,4 +1,4 @@
-"""Define faults of requests as values: which field, which rule it breaks, and the parameters of that rule.
+"""Define faults of requests as values: the field, the rule that it breaks, and the parameters of that rule.
 
 Rules return faults, not texts. Responses and pages build the texts with `Fault.message` and `str(fault.path)`.
 """

@@ -11,8 +11,8 @@ MAX_LABELS: Final = 8
 row in an index."""
 
 MAX_LABELED: Final = 10_000
-"""Maximum number of matches that are read for a list filtered by label, which takes up to 0.1 s. Older matches are
-found if the filter has a time range."""
+"""Maximum number of matches that are read for a list filtered by label. Reading them takes up to 0.1 s. Older matches
+are found if the filter has a time range."""
 
 SEPARATOR: Final = ":"
 """Separates the name of a label from its value in a filter. A name cannot contain it, but a value can."""
@@ -25,11 +25,11 @@ class Label(msgspec.Struct, frozen=True):
     value: str
 
     def __str__(self) -> str:
-        """Format the label as `name:value`, the form that filters use."""
+        """Format the label as `name:value`, as used in filters."""
         return f"{self.name}{SEPARATOR}{self.value}"
 
 
 def read_label(text: str) -> Label:
-    """Parse a label in the form `name:value`, which filters use."""
+    """Parse a label in the form `name:value`, as used in filters."""
     name, _, value = text.partition(SEPARATOR)
     return Label(name, value)

@@ -53,7 +53,7 @@ class SeriesFormat(StrEnum):
         return int(self.value[2:])
 
     def length_after(self, given: MapsWon) -> int:
-        """Return the maximum number of maps to play, without the given maps, which are not played."""
+        """Return the maximum number of maps to play. Given maps are not played and do not count."""
         return self.length - given.team1 - given.team2
 
     @property
@@ -86,7 +86,7 @@ class StartSides(StrEnum):
     TEAM1_T = "team1_t"
     """The first team begins as T."""
     KNIFE = "knife"
-    """The winner of a knife round chooses."""
+    """The winner of a knife round chooses the side."""
 
     @property
     def team1_side(self) -> Side | None:

@@ -1,6 +1,6 @@
 """Read and write the W3C trace context: the trace of a request, and the span that sent it.
 
-The ids of our own spans are derived from the id of the match, so that every process knows them, also after a restart.
+The ids of our own spans are derived from the id of the match, so that every process knows them, even after a restart.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ _NO_SPAN: Final = "0" * 16
 
 
 class TraceContext(msgspec.Struct, frozen=True):
-    """A trace and a span in it, as hexadecimal digits."""
+    """The ids of a trace and of a span in it, as hexadecimal digits."""
 
     trace_id: str
     span_id: str

@@ -55,7 +55,7 @@ _REFUSALS: Final = (
 def action_commands(action: ActionRequest, settings: GameSettings, roster: Roster) -> tuple[str, ...]:
     """Return the commands of an action, in order; empty if no command has to be sent.
 
-    There is no command for `kick`, because players are kicked by their user id, which has to be queried first.
+    There is no command for `kick`: players are kicked by user id, and the id has to be queried first.
     """
     is_plugin = settings.uses_plugin
     match action.type:

@@ -1,8 +1,8 @@
 """Turn combat, grenade and bomb lines of live rounds into events.
 
 CS2 does not log `Defused_The_Bomb`: 0 lines for 6 real defuses. The defuser is the last player who began to defuse and
-is still alive when the server reports the defuse. If there are several such players, it is the one who got the reward
-in the same tick.
+is still alive when the server reports the defuse. If several players may be the defuser, the reward paid in the same
+tick shows which of them it is.
 """
 
 from __future__ import annotations

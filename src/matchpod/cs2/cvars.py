@@ -74,7 +74,7 @@ def _size_fault(text: str) -> Fault | None:
 
 
 def _read_line(line: str) -> CvarSetting | Fault | None:
-    """Return the setting of a line, its fault, or None for an empty line."""
+    """Return the setting in a line, or the fault of an invalid line; None for an empty line."""
     if not line or line.startswith("//"):
         return None
     name, rest = (*_BLANKS.split(line, maxsplit=1), "")[:2]

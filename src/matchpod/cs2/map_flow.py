@@ -2,11 +2,10 @@
 
 A map is live from the first round after the last `Match_Start` outside warmup, if a human is on a side. The server
 prints `Match_Start` for every restart, so a later `Match_Start`, or a status of -1 rounds, discards the previous
-rounds; knife rounds and restarts need no special case. Scores come from the server and are converted from sides to
-teams. While it is uncertain which team is on which side, the last certain score is kept; a map that ends at this time
-has no winner, unless the plugin reports it. The end of a map needs two sources, such as `Game Over` and the score of
-the last round, or a plugin report and a line that only follows the end of a match. A single report is accepted after a
-timeout.
+rounds; knife rounds need no special case. Scores come from the server and are converted from sides to teams. While the
+teams' sides are uncertain, the last certain score is kept, and a map that ends has no winner unless the plugin reports
+it. The end of a map needs two sources, such as `Game Over` and the score of the last round, or a plugin report and a
+line that only follows the end of a match. After a timeout, a single report is accepted.
 """
 
 from __future__ import annotations
@@ -151,7 +150,7 @@ class MapFlow(msgspec.Struct):
         self.start_deathmatch(at_ms, out)
 
     def on_map_loading(self, at_ms: int, line: world_lines.LoadingMap, out: list[GameEvent]) -> None:
-        """Handle a map load, which also confirms a pending end report."""
+        """Handle a map load. It also confirms a pending report of the map's end."""
         self._move_past_end(at_ms, out)
         self.sides.clear_sides()
         self.side_names = {}
@@ -286,7 +285,7 @@ class MapFlow(msgspec.Struct):
             self.confirm_end(report.at_ms, out)
         elif self.is_map_open and (waiting is None or waiting.by_team is None):
             self.end_report = report
-            if self.phase is not MapPhase.LIVE:  # the server has left the map, which is the second source
+            if self.phase is not MapPhase.LIVE:  # the server has left the map, which serves as the second source
                 self.confirm_end(report.at_ms, out)
 
     def next_deadline_ms(self) -> int | None:

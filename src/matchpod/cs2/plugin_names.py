@@ -26,7 +26,7 @@ def plain_name(name: str) -> str:
 
 
 def plugin_name(team: Team, name: str) -> str:
-    """Return the name of a team for the plugin, which is never empty."""
+    """Return the name of a team for the plugin. It is never empty."""
     return plain_name(name) or _UNNAMED[team]
 
 

@@ -1,4 +1,4 @@
-"""Parse a plugin's reports of shots: absolute counts per player and round, which the log does not contain."""
+"""Parse a plugin's reports of shots, which the log does not contain: absolute counts per player and round."""
 
 from __future__ import annotations
 

@@ -2,8 +2,8 @@
 
 Such kills also happen in honest play: players spray into smoke, shoot through known spots, or keep firing while blind.
 But they are never a large share of a player's gun kills, least of all as headshots, which need a visible target. Close
-kills are excluded, because footsteps and silhouettes reveal the enemy; so are machine guns, which are made for spraying
-at unseen enemies, and shotguns, which need no precise aim.
+kills are excluded, because footsteps and silhouettes reveal the enemy; so are kills with machine guns, which are made
+for spraying at unseen enemies, and with shotguns, which need no precise aim.
 """
 
 from __future__ import annotations

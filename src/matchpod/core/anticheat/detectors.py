@@ -1,8 +1,8 @@
 """Run all cheat detectors over the kills of a match, separately for each player.
 
-Only kills of human enemies by humans from MapLive to MapEnded count; bots are too easy to hit. A restart discards the
-evidence of the map, which may come from a knife round. A restored backup keeps the evidence, since the kills happened,
-unless no round is kept. To add a detector, write its module and add its class to `Detector`.
+Only kills of human enemies by humans from MapLive to MapEnded count; bots are too easy to hit. A restart of a map
+discards its evidence, because the kills may be from a knife round. A restored backup keeps the evidence, since the
+kills happened, unless no round is kept. To add a detector, write its module and add its class to `Detector`.
 """
 
 from __future__ import annotations

@@ -109,5 +109,5 @@ class KillBursts(msgspec.Struct, tag=True):
 
 
 def _is_within(before_ms: int, now_ms: int) -> bool:
-    """True if both times are within the window; False if the clock was set back."""
+    """True if the times are less than the window apart; False if the clock was set back between them."""
     return 0 <= now_ms - before_ms < WINDOW_MS

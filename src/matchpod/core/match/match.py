@@ -12,8 +12,8 @@
 #   If the map is not started within twice the time to join after all players have entered, the match is canceled.
 # - Players who are disconnected by a map change or a server restart do not count as having left.
 # - A map that loads during play does not end the current map: the report of the current map's end may still arrive.
-# - If a listed player leaves while no map is live, the time to join starts again, at once or when the next map loads.
-#   The time to join stops when all listed players have entered; a connection is not enough.
+# - If a listed player leaves while no map is live, the time to join starts again.
+#   It starts at that moment or when the next map loads, and stops when all listed players have entered the map.
 #   If a client is still loading when the time to join ends, the match waits for it, at most for the load time.
 #   After lost lines it is unknown who is connected, so the alarm waits for the console's list of players.
 # - If the caller chose a forfeit for no-shows, a team wins if it is the only complete team when the time to join ends.

@@ -217,7 +217,7 @@ class Presence(msgspec.Struct, kw_only=True):
         return [Kick(player_id, found.user_id, NOT_LISTED) for player_id, found in here if self.is_unlisted(player_id)]
 
     def map_ended(self, now_ms: int) -> None:
-        """Record that a map has ended and another map follows, which all players have to enter."""
+        """Record that a map has ended, and that all players have to enter the next map."""
         self.is_map_over = True
         self.map_change_at_ms = now_ms
         for connection in self.connected.values():

@@ -42,8 +42,7 @@ class Timers(msgspec.Struct, frozen=True, kw_only=True):
     ask_again_s: float = 60.0
     """Interval at which an unconfirmed start or map change is requested again. Both usually take half as long."""
     dm_end_margin_s: float = 30.0
-    """Time between the time limit of a deathmatch and its end by our clock, which is needed because the game's end line
-    is unreliable."""
+    """Time from the time limit of a deathmatch to its end by our clock, needed as the game's end line is unreliable."""
     dm_minute_s: float = 60.0
     """Length in seconds of one requested minute of deathmatch; shorter in accelerated time."""
     demo_s: float = 0.0

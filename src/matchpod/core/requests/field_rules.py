@@ -153,7 +153,7 @@ def even(minimum: int, maximum: int) -> FieldRule[int]:
 
 
 def number(minimum: int, maximum: int) -> FieldRule[float]:
-    """Return the rule for a number within these bounds, which may have a fraction."""
+    """Return the rule for a number within these bounds. The number may have a fraction."""
 
     def read(value: object, path: FieldPath, faults: Faults) -> float | None:
         found = _read_number(value, minimum, maximum, is_whole=False)

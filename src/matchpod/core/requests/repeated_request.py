@@ -10,7 +10,7 @@ from matchpod.core.requests.json_fields import AnyField
 
 
 def settings_body(settings: GameSettings, labels: Mapping[str, str]) -> dict[str, object]:
-    """Return the `gameSettings` that create the same match, without its password, which is not in the settings."""
+    """Return the `gameSettings` that create the same match, except for its password, which is stored separately."""
     first, *others = dict.fromkeys(settings.maps)
     has_listed_team = any(team is not None and team.players for team in (settings.team1, settings.team2))
     values: tuple[tuple[AnyField, object], ...] = (

@@ -49,8 +49,7 @@ MAX_QUOTED = 64
 """Maximum number of characters of a caller's text that an error message quotes: enough to identify the text."""
 
 MAX_COMPARED = 10
-"""Maximum number of known names with which an unknown name is fully compared: those that share most pairs of letters
-with it."""
+"""Maximum number of known names that are fully compared with an unknown name: those that share most letter pairs."""
 
 PLAYER_ID = "7656119[0-9]{10}"
 """Pattern of a 64-bit player id."""

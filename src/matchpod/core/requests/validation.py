@@ -55,7 +55,7 @@ class DemoRules(msgspec.Struct, frozen=True):
     """The settings for recording demos in a region."""
 
     is_default: bool = False
-    """Whether maps are recorded if the caller does not say."""
+    """Whether maps are recorded if the caller does not specify it."""
     tv_delay_s: int = 0
 
 
@@ -65,7 +65,7 @@ class RegionRules(msgspec.Struct, frozen=True):
     is_active: bool = True
     is_simulated: bool = False
     demos: DemoRules | None = None
-    """None if the service cannot store demos."""
+    """The settings for recording demos; None if the service cannot store demos."""
 
 
 class CvarReading(msgspec.Struct, frozen=True):
@@ -132,7 +132,7 @@ def read_match_request(
 
 
 def series_maps(first: str, pool: Iterable[str], length: int) -> tuple[str, ...]:
-    """Return the maps of a series: the first map, then the pool without duplicates. Too few maps are repeated."""
+    """Return the maps of a series: the first map, then the pool without duplicates, all repeated if too few."""
     order = tuple(dict.fromkeys((first, *pool)))
     return tuple(islice(cycle(order), length))
 

@@ -24,16 +24,16 @@ SILENCE_MS: Final = 30_000
 """Default timeout in ms for a server's console: if it has not answered for this time, the server is lost."""
 
 TOGETHER_FACTOR: Final = 3
-"""Multiplier of the timeout for servers that fell silent together. The cause is then their host, the network or this
-service; stalls of a host usually end within a minute."""
+"""Multiplier of the timeout for servers that fell silent together. Their common cause is the host, the network or this
+service, and a host usually stalls for less than a minute."""
 
 NO_POSTS_MS: Final = 180_000
 """Timeout in ms for log posts. A server that answers is lost if no post arrives within this time after its log address
 was registered again."""
 
 MAX_SHARED: Final = 100
-"""Maximum number of silent servers per region that a process reports to other processes, as many matches as their walls
-show. If a whole region is silent, the report needs about 9 KB per heartbeat."""
+"""Maximum number of silent servers per region that a process reports to other processes: the number of matches that a
+wall shows. If a whole region is silent, the report needs about 9 KB per heartbeat."""
 
 
 class FleetReport(StrEnum):
@@ -90,8 +90,8 @@ class Signs(msgspec.Struct, frozen=True, kw_only=True):
     silent_ms: int
     """Time since its last sign of life: a log post, or an answer of its console."""
     unanswered_ms: int = 0
-    """Time since the first console query after that sign of life, if the console refused the connection, rejected the
-    password or did not answer; 0 if it was not queried."""
+    """Time since the first console query after the last sign of life, if the console refused the connection, rejected
+    the password or did not answer; 0 if it was not queried."""
     load_ms: int = 0
     """Maximum duration of a map load, if a map may be loading; otherwise 0."""
     together: int = 1
@@ -119,7 +119,7 @@ class Silence(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
     host: str
     since_ms: int
     is_loading: bool = False
-    """True if a map may be loading. The server cannot answer then, and no warning is shown yet."""
+    """True if a map may be loading. A server cannot answer during a load, so no warning is shown yet."""
 
     def is_near(self, other: Silence) -> bool:
         """True if both servers may have fallen silent for the same cause."""

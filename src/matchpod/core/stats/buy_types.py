@@ -12,8 +12,8 @@ FORCE_BUY = 2000
 """Minimum mean equipment value per player in a forced buy: 10,000 per team."""
 
 PISTOL_MONEY = 1000
-"""Maximum start money per player, and maximum mean equipment value, in a pistol round. Players then have 800 in money
-and a pistol worth 200."""
+"""Maximum start money per player, and maximum mean equipment value, in a pistol round. In such a round, players have
+800 in money and a pistol worth 200."""
 
 START_VALUE = 200
 """Value of the pistol with which a player without other equipment begins."""

@@ -26,7 +26,7 @@ from matchpod.core.stats.round_totals import compute_totals
 MAX_ROUND_NUMBER = 500
 
 # Suicides within this time (ms) before a restore do not count: the restore kills all players before it is logged.
-# All of these deaths are in one tick, but log files have whole seconds, and a tick may span two of them.
+# The deaths of a restore are in one tick, but log files have whole seconds, and a tick may span two of them.
 RESTORE_MOMENT_MS = 1000
 
 
@@ -64,7 +64,7 @@ class Ledger(msgspec.Struct, omit_defaults=True):
     """Shots by round. Reports may overtake the log, so a round may be listed before its record exists."""
     mvps: MvpReports = msgspec.field(default_factory=MvpReports)
     was_restored: bool = False
-    """True if a backup was restored. The game's damage totals then still contain the dropped rounds."""
+    """True if a backup was restored. In this case the game's damage totals still contain the dropped rounds."""
     may_lack_end: bool = False
     """True if rounds may have been played after the last recorded round."""
     max_kills: int = MIN_KILLS

@@ -37,7 +37,7 @@ class MvpReports(msgspec.Struct, omit_defaults=True):
     plugin: dict[int, dict[PlayerId, int]] = {}
     """Totals from the plugin. Reports may overtake the log, so a round may be listed before its record exists."""
     is_whole: bool = True
-    """False once log lines were lost. A player without a report then has an unknown total, and otherwise 0."""
+    """False once log lines were lost: the total of a player without a report is then unknown instead of 0."""
     stale: dict[PlayerId, int] = {}
     """The newest totals from before the latest loss of log lines. They may be outdated."""
 

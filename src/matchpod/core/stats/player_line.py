@@ -25,7 +25,7 @@ class LiveCount(msgspec.Struct, frozen=True, gc=False):
 
 
 class PlayerLine(PlayerRound, kw_only=True, array_like=False):
-    """The totals of one player. Bots have lines too, which are left out of published results."""
+    """The totals of one player. Bots have player lines too, but published results do not contain them."""
 
     player_id: PlayerId
     team: Team | None = None

@@ -25,7 +25,7 @@ amounts of money. 32 players who play rounds for six hours have 60,000 rows; a d
 has 20,000. A row takes up to half a kilobyte."""
 
 ASSIST_DAMAGE = 40
-"""Minimum damage for an assist if the victim then dies by their own grenade."""
+"""Minimum damage by an enemy for an assist, if the victim later dies by their own grenade."""
 
 
 class Fall(msgspec.Struct, frozen=True, array_like=True, gc=False):
@@ -69,7 +69,7 @@ class Shots(msgspec.Struct, array_like=True, gc=False):
 
 
 class RoundDetails(msgspec.Struct, array_like=True):
-    """Damage and money of a round, which only the rounds view reads."""
+    """Damage and money of a round. Only the rounds view reads them."""
 
     damage_to: dict[PlayerId, dict[PlayerId, int]] = {}
     """Health that each enemy lost, by attacker and victim; not stored in a deathmatch."""
@@ -101,7 +101,7 @@ class RoundRecord(msgspec.Struct, omit_defaults=True):
     score: tuple[int, int] | None = None
     # Number of falls when the round was decided; None until then.
     falls_when_decided: int | None = None
-    # True if players respawn (deathmatch). Only kills are stored then, not falls, as rounds have no meaning.
+    # True if players respawn (deathmatch). Only kills are stored in this case, not falls, as rounds have no meaning.
     has_respawns: bool = False
     players: dict[PlayerId, PlayerRound] = {}
     falls: list[Fall] = []
@@ -119,7 +119,7 @@ class RoundRecord(msgspec.Struct, omit_defaults=True):
     rows: int = 0
 
     def pack(self) -> None:
-        """Compress the details of the round, which is closed."""
+        """Compress the details, once the round is closed."""
         if isinstance(self.details, RoundDetails):
             self.details = zlib.compress(_ENCODER.encode(self.details), level=1)
 

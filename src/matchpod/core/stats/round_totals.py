@@ -83,7 +83,7 @@ def _compute_clutches(record: RoundRecord, falls: list[Fall]) -> None:
             continue
         alive[team].discard(fall.victim)
         enemies = len(alive[team.other])
-        # The clutch size is fixed when the team is down to one player. The round must be won; survival is not needed.
+        # A clutch counts the enemies alive when the team is down to one player. The team must win; the player may die.
         if len(alive[team]) == 1 and enemies >= 1 and record.winner is team:
             (last_alive,) = alive[team]
             setattr(record.counts(last_alive), _CLUTCHES[min(enemies, len(_CLUTCHES)) - 1], 1)

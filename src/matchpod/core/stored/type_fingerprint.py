@@ -62,5 +62,5 @@ def _describe_leaf(value: object) -> str:
 
 
 def _name(value: object) -> str:
-    """Return the name of a class or function, without its module, so that it can be moved."""
+    """Return the name of a class or function without its module, so that moving it does not change the digest."""
     return str(getattr(value, "__qualname__", repr(value)))

@@ -132,7 +132,7 @@ def attention_of(situation: Situation) -> tuple[Attention, ...]:
 
 
 def urgency_of(reasons: Sequence[Attention]) -> int:
-    """Return the urgency of the first of these reasons from `attention_of`, which is the highest; 0 without reasons."""
+    """Return the highest urgency of these reasons, which `attention_of` has sorted; 0 without reasons."""
     return int(reasons[0].urgency) if reasons else 0
 
 

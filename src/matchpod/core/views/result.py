@@ -228,7 +228,7 @@ def _map_player(match: Match, played: PlayedMap, line: PlayerLine) -> shapes.Map
 
 
 def team_kills(match: Match, played: PlayedMap) -> tuple[int, int]:
-    """Return the number of kills of each team, which is the score of a team deathmatch."""
+    """Return the number of kills of each team: the score of a team deathmatch."""
     kills = {Team.TEAM1: 0, Team.TEAM2: 0}
     for line in published_lines(match, played):
         team = match.team_of(line.player_id) or line.team
