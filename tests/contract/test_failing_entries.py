@@ -167,7 +167,7 @@ async def test_error_in_a_view_is_logged(
     monkeypatch.setattr(Fold, "progress", progress)
     row = await create_match(db)
     assert await read_progress(row, live=LocalMatches(), remote=remote_matches(db)) is None
-    assert caplog.messages == ["view of a match failed"]
+    assert caplog.messages == ["match view could not be built"]
     assert live._log.name == caplog.records[0].name
 
 

@@ -63,7 +63,7 @@ async def test_tokens_of_a_match_end_together(world: World) -> None:
 async def test_overlays_need_the_rights_to_act(world: World) -> None:
     for principal in (MEMBER, READER):
         for act in (world.overlays.create, world.overlays.end):
-            with pytest.raises(ForbiddenError, match="rights to act on matches"):
+            with pytest.raises(ForbiddenError, match="permission to act on matches"):
                 await act(principal, "srv_1")
     assert await world.acts() == []
 

@@ -214,7 +214,7 @@ async def test_organizations_take_turns_and_one_that_fails_stops_no_other(
     await world.happen(world.paused("srv_2"), org_id="org_2")
     assert await world.feed(db=noted).feed()
     assert turns == ["org_1", "org_2", "org_1"]
-    assert "events of webhooks not read" in caplog.text
+    assert "webhook events not read" in caplog.text
 
 
 async def test_a_webhook_begins_at_the_newest_event_unless_another_needs_earlier_ones(world: World) -> None:

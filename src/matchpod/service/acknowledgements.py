@@ -69,7 +69,7 @@ class Acknowledgements:
         """
         now = self._given(principal)
         if not 0 <= now.acknowledged_at_ms - at_ms <= UNDO_MS + LATE_MS:
-            raise InvalidParamsError(f"This can be undone for {UNDO_MS // 1000} seconds only.")
+            raise InvalidParamsError(f"Acknowledgements can be undone for only {UNDO_MS // 1000} seconds.")
         given = replace(now, acknowledged_at_ms=at_ms)
         change = acknowledgements.withdraw(principal.org_id, given)
         detail = f"those of {iso_time(at_ms)}"
@@ -78,7 +78,7 @@ class Acknowledgements:
 
     def _given(self, principal: Principal) -> Acknowledgement:
         if not principal.may_act:
-            raise ForbiddenError("This needs the rights to act on matches.")
+            raise ForbiddenError("This requires permission to act on matches.")
         # For a session that was begun with a link, `key_id` is the id of the session.
         return Acknowledgement(acknowledged_at_ms=self._clock.now_ms(), acknowledged_by=principal.key_id)
 

@@ -40,7 +40,7 @@ def end_match(
     server is released. `earlier_events` are stored in the organization's stream right before the event of the end.
     """
     if outcome.is_finished != (result is not None):
-        raise ValueError("a finished match has a result, a canceled one has none")
+        raise ValueError("a finished match needs a result, a canceled match must have none")
     body, kind, status = callback_body(row, outcome, result), _kind(outcome), final_status(outcome)
     stored = outbox.OutcomeRow(
         server_id=row.id,

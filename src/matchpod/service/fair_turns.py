@@ -107,7 +107,7 @@ class NotWantedError(Exception):
 
 
 class _Outcome(Enum):
-    """How a wait ended."""
+    """How the wait for a turn ended."""
 
     BEGUN = auto()
     TOO_LONG = auto()
@@ -248,7 +248,7 @@ class FairTurns:
                 del self._queues[key]
 
     def _plan(self) -> None:
-        """Begin turns in the next iteration of the loop."""
+        """Schedule `_begin_turns` for the next iteration of the event loop."""
         if not self._is_planned:
             self._is_planned = True
             asyncio.get_running_loop().call_soon(self._begin_turns)

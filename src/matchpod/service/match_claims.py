@@ -63,6 +63,6 @@ class MatchClaims:
 
     async def _own(self, principal: Principal, server_id: str) -> ServerSummary:
         if not principal.may_act:
-            raise ForbiddenError("This needs the rights to act on matches.")
+            raise ForbiddenError("This requires permission to act on matches.")
         found = await servers.summary(self._db, server_id) if read_server_id(server_id) else None
         return require_own(principal, found, "match")

@@ -150,7 +150,7 @@ class Rulings:
             await self._write(row, [*changes, record], None, at_ms=now_ms)
         except NothingChangedError:
             raise errors.NotFoundError(
-                "The ruling was replaced or withdrawn meanwhile. Get the match to see it."
+                "The ruling was replaced or withdrawn by another request. Get the match to see its current ruling."
             ) from None
 
     def _check_time(self, row: ServerRow) -> int:

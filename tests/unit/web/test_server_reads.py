@@ -181,7 +181,7 @@ def test_state_that_cannot_be_shown_is_not_kept(site: Site, caplog: pytest.LogCa
     del live.fold.reader
     view = application_response(site, live.server_id, ask(site.key)).json()
     assert view["match"] is None
-    assert [record.message for record in caplog.records] == ["view of a match failed"]
+    assert [record.message for record in caplog.records] == ["match view could not be built"]
     live.fold.reader = reader
     assert read(site, live.server_id, ask(site.key)) is None
     assert application_response(site, live.server_id, ask(site.key)).json()["match"] is not None

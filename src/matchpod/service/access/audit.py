@@ -135,7 +135,7 @@ class AuditItem(msgspec.Struct, frozen=True, kw_only=True, rename="camel"):
 
 
 class AuditPage(msgspec.Struct, frozen=True, kw_only=True, rename="camel"):
-    """A page of the audit log."""
+    """A page of entries of the audit log."""
 
     items: Annotated[tuple[AuditItem, ...], Meta(description="The items of this page, newest first.")]
     next_before: Annotated[
@@ -190,7 +190,7 @@ class Audit:
     async def record(
         self, action: Action, *, org_id: str | None, actor: str, target: str = "", detail: str = ""
     ) -> None:
-        """Record an act in a transaction of its own."""
+        """Insert an act's audit entry in a separate transaction."""
         await self._db.write([self.entry(action, org_id=org_id, actor=actor, target=target, detail=detail)])
 
     @unavailable_on_outage
@@ -206,7 +206,7 @@ class Audit:
 
     @unavailable_on_outage
     async def log_ins(self) -> builtins.list[LogIn]:
-        """Return the newest log-ins of all organizations and of operators."""
+        """Return the newest log-ins of operators and of the members of all organizations."""
         found = await audit_log.newest_of(self._db, Action.LOGGED_IN.value, limit=PAGE_SIZE)
         return [view_of(LogIn, row, org_name=name) for row, name in found]
 

@@ -75,14 +75,14 @@ _log = logging.getLogger(__name__)
 
 
 class ConsoleUser(msgspec.Struct, frozen=True, kw_only=True):
-    """A user of the console: their session and their rights."""
+    """A user of the console, identified by their session, with their rights."""
 
     session_id: str
     org_id: str | None
     """None for an operator."""
     org_name: str
     principal: Principal | None
-    """The rights in the organization; None for an operator."""
+    """The principal with the user's rights in the organization; None for an operator."""
     name: str = ""
     """The person that the session's link was created for; empty if no name was given."""
 
@@ -150,9 +150,9 @@ class ConsoleSessions:
     # --- log in ---------------------------------------------------------------------------------------------------
 
     async def create_link(self, org_id: str | None, *, name: str = "", role: Role | ConsoleRole = Role.OWNER) -> str:
-        """Create a link for a person of an organization, or for an operator; return its token.
+        """Create a log-in link for a person of an organization, or for an operator. Return the link's token.
 
-        AccessError if the name is not valid.
+        Raise AccessError if the name is not valid.
         """
         if name:
             check_name(name, "The name of a person", shortest=1)
@@ -176,7 +176,7 @@ class ConsoleSessions:
 
         Raise RateLimitError if too many log-ins from the address have failed.
         """
-        await self._failures.check(address, LogInKind.CONSOLE_LINK)  # before the write that consumes a link
+        await self._failures.check(address, LogInKind.CONSOLE_LINK)  # before the write that consumes the link
         link = await console_sessions.consume_link(self._db, _hashes(token)) if is_token(token) else None
         if link is None or link.expires_at_ms <= self._clock.now_ms():
             org_id = None if link is None else link.org_id
@@ -247,7 +247,7 @@ class ConsoleSessions:
 
     @unavailable_on_outage
     async def find(self, cookie: str) -> ConsoleUser | None:
-        """Return the user that the cookie belongs to; None if its session has ended."""
+        """Return the user to whom a session cookie belongs; None if the session has ended."""
         found = await console_sessions.by_hash(self._db, _hashes(cookie)) if is_token(cookie) else None
         if found is None:
             return None
@@ -315,7 +315,7 @@ class ConsoleSessions:
 
     @unavailable_on_outage
     async def end_others(self, user: ConsoleUser, *, key_id: str | None = None) -> int:
-        """End all sessions that `list` returns, except the user's own; return how many were ended."""
+        """End all sessions that `list` returns, except the user's own. Return the number of ended sessions."""
         others = console_sessions.end_others(self._active(user.org_id, key_id), kept=user.session_id)
         record = self._audit.entry(Action.OTHER_SESSIONS_ENDED, org_id=user.org_id, actor=user.session_id)
         try:
@@ -358,7 +358,7 @@ def login_url(base_url: str, token: str) -> str:
 
 
 def is_active(session: ConsoleSession, key: ApiKey | None, now_ms: int) -> bool:
-    """True if a session can be used."""
+    """True if a session has not ended, so that it can be used."""
     if session.key_id is not None and (key is None or state_of(key, now_ms) is not KeyState.ACTIVE):
         return False
     return not _is_over(session, now_ms)

@@ -47,7 +47,7 @@ class LogInKind(StrEnum):
 
 
 class FailedLogIns:
-    """Counts and limits failed log-ins, in the memory of this process; `per_minute` is None for no limit."""
+    """Counts and limits failed log-ins, in the memory of this process. `per_minute` is None for no limit."""
 
     def __init__(
         self,
@@ -71,7 +71,7 @@ class FailedLogIns:
         self._failures: OrderedDict[str, tuple[int, float]] = OrderedDict()
 
     async def check(self, address: str | None, kind: LogInKind) -> None:
-        """Raise RateLimitError if too many log-ins from the address failed. The rejected log-in counts as failed."""
+        """Raise RateLimitError, and count the log-in as failed, if too many log-ins from the address have failed."""
         if self._limiter is not None and address is not None and not self._limiter.has(address):
             await self.add(address, kind)
 

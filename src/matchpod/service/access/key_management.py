@@ -56,7 +56,7 @@ class KeyManagement:
 
     @unavailable_on_outage
     async def reveal_webhook_secret(self, org_name: str, *, actor: str) -> str:
-        """Return the secret that the organization's callbacks are signed with, and record that it was revealed."""
+        """Return the secret with which the organization's callbacks are signed, and add an audit entry."""
         try:
             return await self._access.reveal_webhook_secret(org_name, actor=actor)
         except AccessError as exc:

@@ -85,9 +85,9 @@ _log = logging.getLogger(__name__)
 
 
 class AccessError(InvalidParamsError):
-    """An organization or key cannot be created, found or changed; the message is a sentence for the operator.
+    """An organization or key cannot be created, found or changed. The message is a sentence for operators and owners.
 
-    `field` names the invalid field: `name`, `scopes` or `lifetime`; empty for other errors.
+    `field` names the invalid field: `name`, `scopes` or `lifetime`. It is empty for other errors.
     """
 
     def __init__(self, message: str, *, field: str = "") -> None:
@@ -95,7 +95,7 @@ class AccessError(InvalidParamsError):
 
 
 class _CachedKey(msgspec.Struct, frozen=True, kw_only=True):
-    """A key that was active when it was looked up."""
+    """A key that was active when it was read from the database."""
 
     principal: Principal
     looked_up_at_ms: int
@@ -218,7 +218,7 @@ class Access:
     ) -> NewKey:
         """Create an organization and an owner key with all scopes, in one transaction.
 
-        `text` is the text of the key, random if None. AccessError if the name or the key is taken.
+        `text` is the text of the key; if None, it is random. Raise AccessError if the name or the key is taken.
         """
         organization = self._new_organization(name)
         text, key = self._new_key(organization.id, name=key_name, role=Role.OWNER, scopes=frozenset(Scope), text=text)
@@ -226,7 +226,7 @@ class Access:
         return self._log_created(text, key)
 
     async def organizations(self) -> list[OrganizationView]:
-        """All organizations, sorted by name."""
+        """Return all organizations, sorted by name."""
         return [view_of(OrganizationView, organization) for organization in await organizations.list(self._db)]
 
     async def webhook_secret(self, org_name: str) -> str:
@@ -265,7 +265,7 @@ class Access:
         organization = await self._organization(org_name)
         record = self._audit.entry(Action.OLD_SECRET_ENDED, org_id=organization.id, actor=actor)
         await organizations.forget_old_secret(self._db, organization.id, record)
-        _log.info("old webhook secret ended", extra={"org_id": organization.id})
+        _log.info("old webhook secret is no longer used", extra={"org_id": organization.id})
 
     def _new_organization(self, name: str) -> Organization:
         check_name(name, "The name of an organization", shortest=1)
@@ -320,7 +320,7 @@ class Access:
         return key is not None and state_of(key, self._clock.now_ms()) is KeyState.ACTIVE
 
     async def keys(self, org_name: str) -> list[KeyView]:
-        """All keys of an organization, including expired and revoked ones, oldest first."""
+        """Return all keys of an organization, including expired and revoked keys, oldest first."""
         organization = await self._organization(org_name)
         now_ms = self._clock.now_ms()
         return [key_view(key, now_ms) for key in await api_keys.list(self._db, organization.id)]
@@ -442,7 +442,7 @@ def _hash(text: str) -> str:
 
 
 def check_name(name: str, what: str, *, shortest: int) -> None:
-    """Raise AccessError unless the name of an organization, a key or a person is valid."""
+    """Raise AccessError if the name of an organization, a key or a person is not valid."""
     if not shortest <= len(name) <= MAX_NAME or name != name.strip():
         text = f"{what} must have {shortest} to {MAX_NAME} characters and no surrounding whitespace."
         raise AccessError(text, field="name")

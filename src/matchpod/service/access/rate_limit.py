@@ -32,7 +32,7 @@ class RateLimiter:
         self._buckets: OrderedDict[str, tuple[float, float]] = OrderedDict()
 
     def acquire(self, key: str) -> None:
-        """Take one token from the key's bucket; raise RateLimitError if it is empty."""
+        """Remove a token from the key's bucket. Raise RateLimitError if there is none."""
         now = self._monotonic()
         tokens = self._tokens(key, now)
         if tokens < 1.0:
@@ -75,7 +75,7 @@ class FairPacer:
         self._timer: asyncio.TimerHandle | None = None
 
     async def turn(self, client: str) -> None:
-        """Wait for the turn of a request; raise RateLimitError if the wait times out."""
+        """Wait for the turn of a request. Raise RateLimitError if the wait times out, or if too many requests wait."""
         if not self._queues and self._take():
             return
         if len(self._queues.get(client, ())) >= self._most:

@@ -44,9 +44,9 @@ def new_secret(random_bytes: bytes) -> str:
 
 
 def sign(secret: str, message_id: str, timestamp_s: int, body: bytes) -> str:
-    """Return the signature; ValueError if the secret is invalid or the id makes the signed text ambiguous."""
+    """Return the signature. ValueError if the secret is invalid, or if the id would make the signed text ambiguous."""
     if not _MESSAGE_ID.fullmatch(message_id):
-        raise ValueError("the id of a callback must be visible ASCII without a full stop")
+        raise ValueError("the id of a callback must consist of visible ASCII characters without a full stop")
     signed = b"%b.%d.%b" % (message_id.encode(), timestamp_s, body)
     digest = hmac.new(_key(secret), signed, hashlib.sha256).digest()
     return f"{_SCHEME},{base64.b64encode(digest).decode()}"

@@ -58,7 +58,7 @@ class AcceptedAction(msgspec.Struct, frozen=True):
 
 
 class ActionRequests:
-    """Stores requests for actions, both from callers and from operators on the command line."""
+    """Stores requests for actions from callers, and from operators on the command line."""
 
     def __init__(
         self,
@@ -147,7 +147,7 @@ class Actions:
     async def request(self, principal: Principal, server_id: str, body: bytes, key: str | None) -> AcceptedAction:
         """Accept a request for an action, or return the action of an earlier request with the same key and body."""
         if not principal.may_act:
-            raise ForbiddenError("This needs the rights to act on matches.")
+            raise ForbiddenError("This requires permission to act on matches.")
         check_key(key)
         decoded = decode_json(body)
         action = read_action_request(decoded, self._requests.new_id())
@@ -191,7 +191,7 @@ class Actions:
 
     @unavailable_on_outage
     async def get(self, principal: Principal, server_id: str, action_id: str) -> ActionView:
-        """Return an action that was requested on a match."""
+        """Return the view of an action that was requested on a match."""
         row = await self._own_row(principal, server_id)
         found = await match_actions.get(self._db, row.id, action_id) if read_action_id(action_id) else None
         if found is None:

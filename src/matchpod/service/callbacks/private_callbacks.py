@@ -37,7 +37,7 @@ class PrivateCallbacks:
         return self._by_settings and not self._is_explicit and not self._is_stored
 
     async def are_allowed(self) -> bool:
-        """True if callbacks of new matches may go to private addresses."""
+        """True if callbacks of new matches may be sent to private addresses."""
         if self.is_watching and (header := await proxy_evidence.find(self._db)) is not None:
             self._is_stored = True
             self._close(header)
@@ -49,7 +49,7 @@ class PrivateCallbacks:
         try:
             await proxy_evidence.store(self._db, header)
         except DatabaseError as exc:  # do not fail the request; the next one is evidence, too
-            _log.warning("evidence of a proxy not stored", extra={"reason": str(exc)})
+            _log.warning("evidence of proxy not stored", extra={"reason": str(exc)})
         else:
             self._is_stored = True
 

@@ -117,7 +117,7 @@ Row = TypeVar("Row", bound=Queued)
 
 
 class QueueDispatcher(ABC, Generic[Row]):
-    """Delivers the rows of a queue; any number of processes may share a database."""
+    """Delivers the rows of a queue. Any number of processes may share the queue's database."""
 
     what = ""
     """The noun for a row in log messages, such as `callback`."""
@@ -147,7 +147,7 @@ class QueueDispatcher(ABC, Generic[Row]):
         self._shares = FairShares(places, per_host=limits.max_per_host)
         self._has_answered: dict[Receiver, bool] = {}
         self._is_limited = False  # due rows may be waiting because a limit of concurrent attempts was reached
-        self._retries: list[int] = []  # a heap of the times at which retries of this process are due
+        self._retries: list[int] = []  # a heap of times: when this process's retries are due
         self._woken = asyncio.Event()
         self._is_draining = False
         self._is_over = False
@@ -163,7 +163,7 @@ class QueueDispatcher(ABC, Generic[Row]):
 
     @abstractmethod
     def receiver(self, row: Row) -> Receiver:
-        """Return the receiver of a row, as stored in the queue."""
+        """Return the receiver of a row, by which concurrent attempts are limited."""
 
     @abstractmethod
     async def prepare(self, row: Row) -> Prepared | Unsendable | PutOff:
@@ -186,10 +186,10 @@ class QueueDispatcher(ABC, Generic[Row]):
         return []
 
     async def after_recording(self, row: Row, number: int, delivery: ports.Delivery) -> None:
-        """Called after an attempt was recorded."""
+        """Hook that is called after an attempt was recorded."""
 
     def was_sent(self, row: Row, prepared: Prepared, delivery: ports.Delivery, began_ms: int) -> None:
-        """Called after an attempt, before it is recorded."""
+        """Hook that is called after an attempt was made, before it is recorded."""
 
     # --- the loop -------------------------------------------------------------------------------------------------
 
@@ -206,7 +206,7 @@ class QueueDispatcher(ABC, Generic[Row]):
             self._has_stopped.set()
 
     def wake(self) -> None:
-        """Poll now, because a row is due."""
+        """Make the loop poll the queue now, because a row is due."""
         self._woken.set()
 
     async def drain(self, timeout_s: float) -> None:
@@ -218,7 +218,7 @@ class QueueDispatcher(ABC, Generic[Row]):
         self._woken.set()
         with suppress(TimeoutError):
             async with asyncio.timeout(timeout_s):
-                await self._has_stopped.wait()  # rows of a claim in progress are still sent
+                await self._has_stopped.wait()  # rows that are just being claimed are still sent
                 if self._in_flight:
                     await asyncio.wait(self._in_flight.values())
         await self._cancel_in_flight()

@@ -64,7 +64,7 @@ _T = TypeVar("_T")
 
 
 class UploadHead(msgspec.Struct, frozen=True, kw_only=True):
-    """The headers of an upload. All except the token may be missing."""
+    """The headers of an upload. Only the token is required."""
 
     token: str
     file_name: str = ""
@@ -76,7 +76,7 @@ class UploadHead(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class Sender(msgspec.Struct, frozen=True, kw_only=True):
-    """The server that sends an upload, and the maps of its match."""
+    """The server that sends an upload, with its attempt and the maps of its match."""
 
     row: ServerRow
     attempt: str
@@ -335,7 +335,7 @@ class Uploads:
         try:
             await self._insist(lambda: self._record_end(demo, upload, result))
         except DatabaseError as exc:
-            _log.error("end of an upload not stored", extra={"server_id": demo.server_id, "error": str(exc)})
+            _log.error("end of a demo upload not stored", extra={"server_id": demo.server_id, "error": str(exc)})
         finally:
             self._active.pop(upload.upload_id, None)
             self._on_ended(ended)

@@ -59,7 +59,7 @@ async def _replay_before_end(db: Database, row: ServerRow, speed: float, *, turn
 
 
 async def is_final(db: Database, row: ServerRow) -> bool:
-    """True if the stored history of a match is final, because its runner has ended the match."""
+    """True if the stored history of a match is already final."""
     maps = await history.maps_of(db, row.id)
     return bool(maps) and all(played.is_final for played in maps)
 
@@ -74,7 +74,7 @@ async def finalize(
     turns: FoldTurns,
     now_ms: int,
 ) -> None:
-    """Finalize the history of an ended match; NothingChangedError if the lease is lost."""
+    """Finalize the history of an ended match. Raise NothingChangedError if the lease is lost."""
     fold = await fold_to_end(db, row, speed, turns=turns)
     pages = await unstored_pages(db, row, fold.drain_timeline())
     final = history_of(row, fold.match, server_name=server_name, is_final=True)

@@ -37,7 +37,7 @@ _log = logging.getLogger(__name__)
 
 
 class RecomputeRegion(msgspec.Struct, frozen=True):
-    """The settings of a region that are needed to recompute its matches."""
+    """The settings of a region that are needed to recompute its matches: name and game speed."""
 
     name: str
     speed: float
@@ -51,11 +51,11 @@ class Verdict(StrEnum):
     CHANGED = "changed"
     """The recomputed history differs from the stored history."""
     NEW = "new"
-    """No history was stored, because the match ended under a version without histories."""
+    """No history was stored, because the match was played with an early version that stored no histories."""
     SKIPPED = "skipped"
     """The match cannot be recomputed; the reason says why."""
     FAILED = "failed"
-    """Recomputing failed with an unexpected error, which the reason quotes."""
+    """The match could not be recomputed because of an unexpected error, which the reason quotes."""
 
 
 class Finding(msgspec.Struct, frozen=True, kw_only=True, rename="camel"):
@@ -153,7 +153,7 @@ class Recompute:
         await compaction.compact_stats(self._db, row.id)
 
     async def _timelines(self, row: ServerRow, old: MatchHistory, fold: Fold) -> list[Statement]:
-        """Return statements that append missing items to the timelines of maps that were never finalized."""
+        """Return the statements that append missing items to the timelines of maps that were never finalized."""
         ended_ms = row.ended_at_ms or row.created_at_ms
         if ended_ms < self._events_since_ms:
             return []  # past their retention

@@ -102,7 +102,7 @@ class Recorder:
         if self.is_paused(now_ms):
             return self._paused_until_ms
         if not self._written.maps:
-            return 0  # a version without histories created the match
+            return 0  # created by an early version without histories
         if not self._fold.has_timeline_items:
             return None
         has_same_status = self._has_status(self._fold.match.current_map)
@@ -111,7 +111,7 @@ class Recorder:
         return self._flushed_ms + FLUSH_MS if may_wait else 0
 
     def is_paused(self, now_ms: int) -> bool:
-        """True if `pause` was called recently."""
+        """True if `pause` was called less than `retry_ms` ago."""
         return 0 < self._paused_until_ms - now_ms <= self._retry_ms
 
     def pause(self, now_ms: int) -> None:
@@ -143,7 +143,7 @@ class Recorder:
         )
 
     def _has_status(self, played: PlayedMap) -> bool:
-        """True if the stored row of a map has its current status."""
+        """True if the stored row of a map has the map's current status."""
         maps = self._written.maps
         return bool(maps) and maps[played.number - 1].status is played.status
 

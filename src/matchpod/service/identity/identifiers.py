@@ -1,4 +1,4 @@
-"""Generate ids and tokens: pure functions of a time and random bytes, or of the ids of a match.
+"""Generate ids and tokens with pure functions, from a time and random bytes or from the ids of a match.
 
 Server and callback ids are 48 bits of milliseconds followed by 80 random bits, in Crockford's base 32 (without I, L, O
 and U, which are easily misread). They sort by time. Ids of series and maps are

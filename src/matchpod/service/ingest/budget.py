@@ -26,7 +26,7 @@ BURST_BYTES: Final = 8 * 1024 * 1024
 fits."""
 
 POST_BYTES: Final = 512
-"""Number of bytes charged for each post in addition to its size, because even an empty post has to be stored."""
+"""Number of bytes that each post costs in addition to its size, because even an empty post has to be stored."""
 
 MAX_AT_ONCE: Final = 4
 """Maximum number of posts per token that are received and stored concurrently. Game servers send one post at a time."""
@@ -99,7 +99,7 @@ class IngestBudgets:
 
     @asynccontextmanager
     async def turn(self, token: str, speed: float) -> AsyncIterator[Budget]:
-        """Wait until the token may send a post; raise RateLimitError if that takes longer than `max_wait_s`."""
+        """Wait until the token may send a post. Raise RateLimitError if this takes longer than `max_wait_s`."""
         budget = self._budget(token)
         began_s = self._monotonic()
         try:

@@ -38,10 +38,10 @@ from matchpod.storage.region_checks import CheckPost
 from matchpod.storage.servers import ServerRow
 
 MAX_BODY_BYTES: Final = 1024 * 1024
-"""Maximum size of a log post. A game server sends at most 250 KB."""
+"""Maximum size of a log post in bytes. A game server sends at most 250 KB."""
 
 MAX_REPORT_BYTES: Final = 128 * 1024
-"""Maximum size of a plugin's report, which is decoded as a whole. Real reports have a few KB per player."""
+"""Maximum size of a plugin's report in bytes. A report is decoded as a whole; real reports have a few KB per player."""
 
 OPEN_FOR_MS: Final = 2_000
 """Time for which a sender is cached as open. For this time after the end of a match, its posts may still be stored."""
@@ -66,7 +66,7 @@ _STORED_HEADERS: Final = {
 """The headers of a log post that are stored, by lower-case name. `read_post` uses them."""
 
 RawHeaders = Sequence[tuple[bytes, bytes]]
-"""Pairs of a lower-case name and a value."""
+"""HTTP headers as pairs of a lower-case name and a value."""
 
 Stored = Callable[[bool], None]
 """A function that is called with True when a committed post may be answered, or with False if the post was not
@@ -232,7 +232,7 @@ class Ingest:
         return self._take(token, sender, self._report_entry(kind, sender, report), stored)
 
     def _take(self, token: str, sender: _Sender, entry: NewEntry, stored: Stored) -> bool:
-        size = len(entry.body)  # redaction keeps the size of a post
+        size = len(entry.body)  # redaction does not change the size
         budget = self._budgets.take(token, size, sender.speed)
         if budget is None:
             return False
@@ -415,7 +415,7 @@ class Ingest:
 
         def done(result: int | DatabaseError) -> None:
             if isinstance(result, DatabaseError):
-                _log.warning("match over its log quota not ended", extra={**about, "reason": str(result)})
+                _log.warning("match over log quota could not be ended", extra={**about, "reason": str(result)})
 
         end = NewEntry(kind=EntryKind.OVER_QUOTA, received_ms=self._clock.now_ms(), attempt=sender.attempt)
         self._log_writer.add(sender.server_id, (end,), done)

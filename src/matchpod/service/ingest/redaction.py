@@ -49,7 +49,7 @@ _LINES: Final = re.compile(
     # `\n` is faster than `^`: Python searches for a literal in C.
     rb"\n(?:%(time)s)?+%(indent)s(?=[rs\"'])"
     rb"(?:"
-    # A command with line breaks continues until the next line with a timestamp.
+    # A command that contains line breaks continues until the next line with a timestamp.
     rb"%(command)s(?P<command>[^\n]*(?:\n+(?!\n|%(time)s|%(cut_time)s)[^\n]+)*)"
     rb"|"
     rb"(?:server_cvar: )?[\"']%(name)s[\"'][ \t]{0,8}=?[ \t]{0,8}[\"']"
@@ -99,7 +99,7 @@ def redact_log(body: bytes, known: Iterable[bytes] = (), *, before: bytes = b"")
 
 
 def redact_report(body: bytes, known: Iterable[bytes] = ()) -> bytes:
-    """Return the report of a plugin with its secrets overwritten; valid JSON stays valid."""
+    """Return a plugin's report with its secrets overwritten. Valid JSON stays valid."""
     redacted = redact_log(body, known)
     parts, end = [], 0
     for field in _FIELD.finditer(redacted):

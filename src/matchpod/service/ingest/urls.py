@@ -45,7 +45,7 @@ class IngestUrls(msgspec.Struct, frozen=True):
 
     @property
     def reports(self) -> str:
-        """The URL for reports of the match plugin."""
+        """The URL to which the match plugin sends reports."""
         return self.base + REPORTS_PATH
 
     @property

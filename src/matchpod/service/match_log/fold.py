@@ -81,8 +81,9 @@ _log = logging.getLogger(__name__)
 
 
 def settings_of(row: ServerRow, server_password: str | None = None) -> GameSettings:
-    """Return the game settings of a server row. The server's password is stored separately and encrypted, so the caller
-    passes it.
+    """Return the game settings of a server row.
+
+    The password of the server is not part of the stored settings. A caller that needs it passes it decrypted.
     """
     settings = read_settings(row.settings)
     return msgspec.structs.replace(settings, server_password=server_password) if server_password else settings
@@ -190,7 +191,7 @@ class Fold(msgspec.Struct):
                 self.stays.update(self.match, entry.received_ms, match_ms=self.reader.match_ms(entry.received_ms))
             self.signals.update(reading.events, entry.received_ms)
         except Exception:  # noqa: BLE001 - stays and signals are only for views, so the entry still counts
-            _log.exception("signals of a match lost", extra={"server_id": entry.server_id, "seq": entry.seq})
+            _log.exception("match signals could not be updated", extra={"server_id": entry.server_id, "seq": entry.seq})
             self.stays, self.signals = Stays(), Signals()
         return reading
 
@@ -263,7 +264,7 @@ class Fold(msgspec.Struct):
         return self.reader.timeline.drain()
 
     def return_timeline(self, items: Sequence[MapItem]) -> None:
-        """Put back drained items that could not be stored."""
+        """Put back items that `drain_timeline` has returned, because they could not be stored."""
         self.reader.timeline.waiting[:0] = items
 
     def align_timeline(self, map_number: int, stored: Sequence[tuple[int, bytes]]) -> None:

@@ -213,7 +213,7 @@ class FoldTurns:
         try:
             return fold.apply(entry)
         except MemoryError:
-            raise  # the error is not caused by the entry
+            raise  # not caused by the entry
         except Exception as exc:
             raise EntryFailedError(entry, exc) from exc
         finally:

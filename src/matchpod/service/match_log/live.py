@@ -57,7 +57,7 @@ def logged_if_failed(server_id: str) -> Iterator[None]:
     except DatabaseError:
         raise
     except Exception:  # noqa: BLE001 - a bug in a view must not end the match
-        _log.exception("view of a match failed", extra={"server_id": server_id})
+        _log.exception("match view could not be built", extra={"server_id": server_id})
 
 
 class LogRewoundError(Exception):
@@ -71,7 +71,7 @@ class IdleRunner(Protocol):
     """The runner of a match while it waits for entries. While it waits, the log writer may apply entries for it."""
 
     def apply(self, entry: RawEntry) -> bool:
-        """Apply an entry; False once the match is over."""
+        """Apply an entry. Return False once the match is over."""
 
     def has_work(self) -> bool:
         """True if the runner has to act on the applied entries."""
@@ -169,7 +169,7 @@ class LocalMatch:
         """Return the next entry; None if it is not in the inbox. If `is_behind`, the database has it."""
         while self._inbox:
             if self._inbox[0].seq > self.seq + 1:
-                return None  # an earlier entry is still being stored, or was stored by another process
+                return None  # a previous entry is still being stored, or another process stored it
             entry = self._inbox.pop(0)
             if entry.seq == self.seq + 1:
                 return entry

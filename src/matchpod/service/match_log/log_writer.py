@@ -43,7 +43,7 @@ REPORTED_ENDS: Final = (b"round_end", b"map_result", b"series_end")
 """The plugin's names for the end of a round, a map or a series. Reports with these names are committed at once."""
 
 _DECIDES: Final = (b' killed "', b"_The_Bomb")
-"""Parts of log lines that may decide a round."""
+"""Texts in log lines about kills and the bomb, which may decide a round."""
 
 Done = Callable[[int | DatabaseError], None]
 """A function that is called when a request may be answered: with the total stored bytes of the match, or with an
@@ -284,7 +284,7 @@ class LogWriter:
         try:
             waiting.done(result if isinstance(result, DatabaseError) else result[1])
         except Exception:  # noqa: BLE001 - an error of one sender must not stop the writer
-            _log.exception("sender of an entry could not be answered", extra={"server_id": waiting.server_id})
+            _log.exception("post could not be answered", extra={"server_id": waiting.server_id})
 
     def _note_posts(self, waiting: _Waiting, *, is_stored: bool) -> None:
         live = self._live.get(waiting.server_id)

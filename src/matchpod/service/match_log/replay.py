@@ -86,7 +86,7 @@ async def apply_after(
     turns: FoldTurns,
     last_seq: int | None = None,
 ) -> None:
-    """Call `step` for the entries after a sequence number, up to the end of the match or to `last_seq`."""
+    """Call `step` for each entry after the number `seq`, up to the end of the match or to `last_seq`."""
 
     def is_before_end(entry: RawEntry) -> bool:
         return entry.kind != EntryKind.ENDED and (last_seq is None or entry.seq <= last_seq)

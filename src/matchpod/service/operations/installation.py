@@ -1,4 +1,4 @@
-"""Show operators the whole installation: its processes, organizations, callbacks, stored data and readiness."""
+"""Show operators the state of the installation: processes, organizations, callbacks, data and readiness."""
 
 from __future__ import annotations
 
@@ -96,7 +96,7 @@ class Installation:
 
     @unavailable_on_outage
     async def switch_region(self, code: str, *, is_active: bool, actor: str) -> None:
-        """Accept or reject new matches in a region; existing matches continue. NotFoundError for an unknown region."""
+        """Switch a region on or off for new matches; existing matches continue. NotFoundError if unknown."""
         if not await self._regions.set_active(code, is_active=is_active, actor=actor):
             raise NotFoundError("There is no region with this code.")
 

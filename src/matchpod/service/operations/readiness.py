@@ -33,7 +33,7 @@ _log = logging.getLogger(__name__)
 
 
 class ReadinessState(StrEnum):
-    """The lifecycle of a process."""
+    """The states in the lifecycle of a process."""
 
     STARTING = "starting"
     READY = "ready"
@@ -186,7 +186,7 @@ class Readiness:
         except DatabaseError as exc:
             return f"Nothing can be written to the database ({exc}). Check its disk space and permissions."
         except TimeoutError:
-            self._written_ms = None  # the next probe tries again
+            self._written_ms = None  # the next probe repeats the check
             if self._write_timeouts.add(started_ms):
                 return f"Nothing was written to the database for {LATE_MS // 1_000} s. Check its disk."
             return self._write_fault

@@ -20,8 +20,8 @@ from matchpod.storage.callback_lists import MAX_LISTED, CallbackSummary
 from matchpod.storage.outbox import AttemptRow
 
 MAX_SHOWN_ATTEMPTS: Final = 100
-"""Maximum number of attempts in the details of a callback. Usually there are one or two, but each redelivery adds
-one."""
+"""Maximum number of attempts in the details of a callback. Usually there are one or two, but each redelivery adds an
+attempt."""
 
 _HEADERS = StoredReader[dict[str, str]](dict[str, str])
 

@@ -34,7 +34,7 @@ _RESULT: Final = StoredReader[_Result](_Result)
 
 
 def read_winner(result: bytes | None, settings: GameSettings) -> DeathmatchWinner | None:
-    """Return who won a deathmatch; None for other modes, and for matches without a result."""
+    """Return who won a deathmatch. None for other modes, and for matches without a result."""
     if result is None or settings.match_type is not MatchType.DEATHMATCH:
         return None
     try:

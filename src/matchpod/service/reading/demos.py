@@ -49,7 +49,7 @@ class DemoFile(msgspec.Struct, frozen=True, kw_only=True, rename="camel"):
 
 
 class DemoView(msgspec.Struct, frozen=True, kw_only=True, rename="camel"):
-    """The demo of a map. State, reason, size and checksum are those of the file that counts."""
+    """The demo of a map. State, reason, size and checksum are those of the last available file, if any."""
 
     map_id: MapId
     state: DemoStateOfMap
@@ -104,7 +104,7 @@ class Demos:
             async for piece in pieces:
                 yield piece
         except FileNotFoundError as exc:
-            raise NotFoundError("The file of the demo is gone.") from exc
+            raise NotFoundError("The file of the demo no longer exists.") from exc
         except StorageError as exc:
             raise UnavailableError("The storage of demos is unavailable.", retry_after_s=RETRY_AFTER_S) from exc
 

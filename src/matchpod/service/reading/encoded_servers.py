@@ -20,7 +20,7 @@ MAX_KEPT: Final = 1_000
 
 
 class EncodedServer(msgspec.Struct, kw_only=True, eq=False):
-    """The JSON of a server, and what it was built from."""
+    """The JSON of a server, and the data from which it was built."""
 
     org_id: str
     columns: Row
@@ -30,7 +30,7 @@ class EncodedServer(msgspec.Struct, kw_only=True, eq=False):
     packed: bytes | None = None
     """The compressed body; None until it is needed for the first time."""
     version: int | None = None
-    """The version of the database at which the columns were last read."""
+    """The database version (`db_version`) when the columns were last compared."""
 
 
 class EncodedServers:

@@ -244,7 +244,7 @@ class LeaderboardView(msgspec.Struct, frozen=True, kw_only=True, rename="camel")
     finished_at: FinishedAt
     ruling: RulingOfMatch
     players: Annotated[tuple[LeaderboardPlayer, ...], Meta(description="The players, best first.")]
-    """Rows of stored JSON."""
+    """The stored rows as JSON."""
 
 
 class RoundsView(msgspec.Struct, frozen=True, kw_only=True, rename="camel"):

@@ -72,7 +72,7 @@ class MatchDetail(MatchHead, frozen=True, kw_only=True):
     pending_until_ms: int | None
     tries: int
     progress: MatchProgress | None
-    """The progress of the match; None unless its server is running."""
+    """The progress of the match; None if its server is not running."""
     maps: tuple[MatchMap, ...]
     callbacks: tuple[CallbackItem, ...]
     attention: tuple[Attention, ...]

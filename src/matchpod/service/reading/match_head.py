@@ -329,7 +329,7 @@ def visible_row(row: _Row, audience: Audience) -> _Row:
 
 
 def summarize(row: ServerSummary, ending: Ending = IN_PROGRESS, *, progress: MatchProgress | None = None) -> MatchHead:
-    """Build the head of a match. Its phase is that of `progress`, or else the stored phase.
+    """Build the head of a match. Its phase is that of `progress`; without progress, the stored phase.
 
     The `error` of the head is the sentence for callers, not the error in the row.
     """
@@ -362,7 +362,7 @@ def server_view(
     """Build the view of a server, with the live state of its match while the match is running."""
     state = stored_state(row) if live is None else live
     was_running = row.running_at_ms is not None
-    # Build the view from the row, without a head, because this is the most frequent request.
+    # For speed, the view is built directly from the row, without a `MatchHead`: this is the most frequent request.
     return view_of(
         ServerView,
         ending,

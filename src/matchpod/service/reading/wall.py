@@ -52,7 +52,7 @@ CLAIMED_MS: Final = 12 * HOUR_MS
 GIVEN_UP_MS: Final = 24 * HOUR_MS
 """Maximum age of the given-up callbacks that are shown."""
 PROGRESS_MS: Final = 48 * HOUR_MS
-"""Maximum age of the matches in `label_progress`, enough for an event on a weekend."""
+"""Maximum age of the matches that `label_progress` counts. It is enough for an event on a weekend."""
 MAX_GIVEN_UP: Final = 20
 MAX_REMOTE: Final = MAX_MATCHES // 2
 """Maximum number of matches of other replicas whose log this process reads. Further matches are shown as their rows
@@ -165,7 +165,7 @@ class Overview:
 
     @unavailable_on_outage
     async def cards(self, org_id: str, known: Mapping[str, WallCard] = MappingProxyType({})) -> WallCards:
-        """Return all cards. `known` are earlier cards by server id; those of ended matches are reused if possible."""
+        """Return all cards. Ended matches in `known` (cards by server id) are read again only after a ruling."""
         now_ms = self._clock.now_ms()
         found = await match_claims.of_organization(self._db, org_id, now_ms - CLAIMED_MS)
         claims = {claim.server_id: claim for claim in found}

@@ -70,7 +70,7 @@ class CheckRuns:
         self._requested = asyncio.Event()
 
     def wake(self) -> None:
-        """Poll for requested checks now."""
+        """Make the loop poll for requested checks now."""
         self._requested.set()
 
     async def run(self) -> None:

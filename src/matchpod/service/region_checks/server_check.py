@@ -115,11 +115,11 @@ class _Listening(msgspec.Struct, kw_only=True):
     asleep: answers.CvarValue | None
     """The console variable that enables hibernation; None unless the server hibernates."""
     undo: list[str]
-    """Commands that restore the server, in addition to removing the log address."""
+    """The commands that restore the server, in addition to the removal of the log address."""
 
 
 class ServerCheck:
-    """The check of one server, which the caller holds."""
+    """Checks a server. The caller must hold the server."""
 
     def __init__(
         self,
@@ -185,7 +185,7 @@ class ServerCheck:
 
     @asynccontextmanager
     async def _console(self) -> AsyncIterator[RemoteConsole | None]:
-        """Open the console and report the result; None if the console cannot be used."""
+        """Open the console and add the findings. The context is None if the console cannot be used."""
         server = self._server
         console, opening, error = await self._open()
         is_game_up: bool | None = None
@@ -280,7 +280,7 @@ class ServerCheck:
             await self._clean(console, listening)
 
     async def _await_post(self, console: RemoteConsole, listening: _Listening) -> None:
-        """Wait for a log post. If a hibernating server sends no post, wake it and wait again."""
+        """Wait for a log post. If a hibernating server sends no post, wake the server and wait again."""
         deps, asleep, token = self._deps, listening.asleep, listening.token
         begun_ms = deps.clock.now_ms()
         await console.run(ECHO)  # which the server logs

@@ -27,7 +27,7 @@ RECENT_MS: Final = 60 * 60 * 1000
 NEWEST: Final = 20
 """Maximum number of matches (the newest) that are searched for failures per region."""
 SEVERAL_FAILURES: Final = 2
-"""Minimum number of consecutive failed matches for which the region is considered to be the cause."""
+"""Number of consecutive failed matches from which on the region is assumed to be the cause."""
 MAX_KEPT: Final = 1_000
 """Maximum number of organizations whose alerts are cached."""
 
@@ -51,11 +51,11 @@ class RegionAlert(msgspec.Struct, frozen=True, kw_only=True):
     region: str
     kind: AlertKind
     condition: RegionCondition | None = None
-    """The condition of the region; None if it is not a region of this service."""
+    """The condition of the region; None if the region is no longer in the settings."""
     count: int
     """Number of affected matches."""
     since_ms: int | None = None
-    """When the first affected match was created or, for FAILED, when the last match failed."""
+    """When the first affected match began to wait or, for FAILED, when the last match failed. None for FULL."""
 
     @property
     def is_urgent(self) -> bool:

@@ -121,7 +121,7 @@ class RegionState(msgspec.Struct, frozen=True, kw_only=True):
     """Number of running servers that belong to no match in this database, and that are released only if an operator
     confirms."""
     resting: tuple[str, ...] = ()
-    """Sentences, one for each server that gets no match until some time."""
+    """A sentence for each server that gets no matches for a while, for example after a console fault."""
     has_pods: bool = False
     """True if the region's servers are pods, so that a check has to allocate a pod."""
 
@@ -234,7 +234,7 @@ async def _capacity(fleet: Fleet, taken: Collection[str], resting: Iterable[Rest
 
 
 def rest_sentence(resting: RestingSlot) -> str:
-    """Return a sentence for operators that says until when a server gets no match, and why."""
+    """Return a sentence for operators about a server that gets no matches for a while: until when, and why."""
     return (
         f"The server {resting.slot} gets no other match until {iso_time(resting.until_ms)}: it sent invalid data or too"
         f" much data over its console in {resting.server_id}."

@@ -35,13 +35,13 @@ class SilentServers:
         return self._together[server_id]
 
     def shared(self, now_ms: int) -> dict[str, server_loss.Silence]:
-        """Return the silent servers to report to other processes; times are relative to `now_ms`."""
+        """Return the silent servers to be reported to other processes, with times relative to `now_ms`."""
         return {
             key: silence.shifted(-now_ms) for key, silence in server_loss.newest_of_each_region(self._silences).items()
         }
 
     def set_remote(self, silences: Mapping[str, server_loss.Silence], now_ms: int) -> None:
-        """Record which servers of other processes are silent; times are relative to `now_ms`."""
+        """Record the silent servers of other processes, with times relative to `now_ms`."""
         self._remote = {key: silence.shifted(now_ms) for key, silence in silences.items()}
         if self._remote:
             for server_id, silence in self._silences.items():

@@ -40,7 +40,7 @@ class RegionSwitch:
         return (await withheld_servers.withheld_servers(self._db)).get(code, [])
 
     async def confirm_sweep(self, code: str, *, actor: str) -> list[WithheldServer] | None:
-        """Let the next sweep release the servers that are withheld now, and return them; None for an unknown region."""
+        """Let the next sweep release the servers that are withheld now. Return them; None for an unknown region."""
         found = await self.withheld(code)
         if found:
             more = f" and {len(found) - MAX_NAMED} others" if len(found) > MAX_NAMED else ""

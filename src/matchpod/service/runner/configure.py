@@ -135,7 +135,7 @@ async def _mark(lease: Lease, deps: Deps, kind: EntryKind) -> None:
 
 
 async def _clear_other_match(line: ConsoleLine) -> None:
-    """Clean up the server after an earlier match, or after a failed attempt of this match."""
+    """Clean up the server after an earlier match, or after a failed attempt to start this match."""
     await wait_for_answer(line)
     # On a server without the plugin, the first command is unknown and has no effect.
     for command in (console_commands.end_match_command(), console_commands.REMOVE_LOG_LISTENERS):
@@ -145,7 +145,7 @@ async def _clear_other_match(line: ConsoleLine) -> None:
 
 
 async def _end_plugin_match(lease: Lease, deps: Deps, line: ConsoleLine) -> bool:
-    """End a match that an earlier attempt loaded into the plugin; False if nothing can have been played."""
+    """End a match that an earlier attempt loaded into the plugin. False if no play can have happened."""
     status = await line.ask(console_commands.PLUGIN_STATUS, answers.parse_get5_status)
     if status is None or not status.has_match:
         # An earlier attempt may have stopped between the CONFIGURED entry and loading the match into the plugin. Then
@@ -178,7 +178,7 @@ async def _read_cvars(line: ConsoleLine, settings: GameSettings) -> dict[str, st
 
 
 async def _cvars(line: ConsoleLine, names: Sequence[str]) -> list[answers.CvarValue | None]:
-    """Read cvars; None for cvars that the server does not know."""
+    """Read console variables (cvars); None for variables that the server does not know."""
     return _parse_cvars(names, await line.run_all(names))
 
 
@@ -207,13 +207,13 @@ async def redirect_log(line: ConsoleLine, url: str) -> None:
 
 
 async def add_log_address(line: ConsoleLine, url: str) -> None:
-    """Switch the log on and register the log address; ConfigurationError if the server rejects it."""
+    """Switch the log on and register the log address. ConfigurationError if the server rejects the address."""
     # Switch the log on because the server may have been restarted. The next post then shows the restart.
     _, _, listeners = await line.run_all(
         (console_commands.LOG_ON, console_commands.log_address_command(url), console_commands.LOG_LISTENERS)
     )
     if url not in answers.parse_log_listeners(listeners):
-        raise ConfigurationError("the server rejected our log address", Failure.LOG_MISSING)
+        raise ConfigurationError("the server rejected the log address", Failure.LOG_MISSING)
 
 
 async def _remove_others(line: ConsoleLine, listeners: Sequence[str], url: str) -> None:
@@ -239,7 +239,7 @@ async def wrong_settings(line: ConsoleLine, settings: GameSettings) -> list[str]
 
 
 class _Load(msgspec.Struct, frozen=True):
-    """Identifies a map load."""
+    """Identifies a map load, to find out whether the map was loaded again."""
 
     map: str | None
     spawn_count: int | None
@@ -268,7 +268,7 @@ async def _load_map(line: ConsoleLine, settings: GameSettings, *, is_fresh: bool
     had_mode, has_mode = (_parse_cvars(mode, part) for part in (found[: len(mode)], found[-len(mode) - 2 : -2]))
     previous = _Load.of(found[-2:])
     if is_fresh and had_mode == has_mode and is_map(settings, 1, previous.map):
-        return  # the server was started with this map and mode, and with GOTV if it is needed
+        return  # started with the right map, mode and GOTV setting
     with suppress(ConsoleLostError):
         await line.run(load)
     await _wait_for_load(line, settings, previous, begins_s=begins_s)
@@ -416,7 +416,7 @@ async def _finish(lease: Lease, deps: Deps, line: ConsoleLine) -> None:
 
 
 async def _prove(line: ConsoleLine, settings: GameSettings) -> None:
-    await _wait_for_map(line, settings, 1)  # the plugin may have reloaded the map
+    await _wait_for_map(line, settings, 1)  # in case the plugin has reloaded the map
     wrong = await wrong_settings(line, settings)
     if wrong:
         await apply_settings(line, settings)

@@ -23,7 +23,7 @@ _T = TypeVar("_T")
 
 
 class ConsoleLine:
-    """The console of one leased server."""
+    """The console of a leased match's server."""
 
     def __init__(self, lease: Lease, deps: Deps) -> None:
         row = lease.row
@@ -62,7 +62,7 @@ class ConsoleLine:
             raise
 
     async def _run_all(self, commands: Sequence[str], timeout_s: float) -> list[str]:
-        async with self._opening:  # concurrent commands share one connection
+        async with self._opening:  # one connection for concurrent commands
             if self._fault is not None:
                 raise ConsoleFaultError(*self._fault.args)
             if self._console is None:

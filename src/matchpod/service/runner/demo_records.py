@@ -73,7 +73,7 @@ class DemoRecords:
         return found
 
     def note(self) -> None:
-        """Record that all map states are stored."""
+        """Record that the statements returned by `statements` were executed."""
         self._stored.update(map(_key, self._begun()))
 
     def _begun(self) -> list[PlayedMap]:

@@ -224,7 +224,7 @@ class EffectExecutor:
             case SendRoster():
                 await self._send_roster()
             case EndMatch() | CancelMatch():
-                pass  # the run step ends the match
+                pass  # `run.py` ends the match
             case _:
                 assert_never(command)
 

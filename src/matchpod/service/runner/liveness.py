@@ -124,7 +124,7 @@ class LivenessProbe:
             self._silent.forget(self._lease.row.id)
 
     async def wait_for_fleet(self) -> None:
-        """Wait until the fleet reports that the server is gone."""
+        """Wait until the fleet reports that the server is gone. Then call `on_lost`."""
         row = self._lease.row
         why = await self._region.fleet.wait_gone(row.id, row.slot or "")
         await asyncio.sleep(self._intervals.last_posts_s)

@@ -100,7 +100,7 @@ async def _end(
         await lease.write(build(()))
     else:
         await recorder.end(build, outcome.at_ms)
-    lease.lose()  # ending the match ended the lease
+    lease.lose()  # the end of the match has ended the lease
     label = outcome.reason or MATCH_OVER
     deps.metrics.matches_ended.inc(row.region, label)
     deps.on_match_ended()
@@ -168,7 +168,7 @@ async def free_slot(
     await lease.change(slots.free(row.id), *rest, wake, slot=None, **columns)
     if rest:
         about = {"server_id": row.id, "region": row.region, "slot": row.slot, "rest_s": resting_slots.REST_MS // 1000}
-        _log.warning("server rests after a console fault", extra=about)
+        _log.warning("server paused after a console fault", extra=about)
 
 
 async def _mark_released(lease: Lease, deps: Deps) -> None:

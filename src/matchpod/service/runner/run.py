@@ -146,7 +146,7 @@ class _Runner:
             return  # the match has ended, or the fold may be half changed
         row = self._lease.row
         snapshot = await self._deps.turns.call(self._snapshot)
-        with suppress(DatabaseError, LeaseLostError):  # best effort: without it, the next process applies more entries
+        with suppress(DatabaseError, LeaseLostError):  # best effort: otherwise more entries are applied
             await self._lease.write(snapshots.save(row.id, row.fence, snapshot))
 
     async def _resume(self) -> None:
@@ -336,7 +336,7 @@ class _Runner:
         reading = self._deps.turns.apply(self._fold, entry)
         self._live.applied(entry)
         if self._fold.misplaced_shots > misplaced_before:
-            _log.warning("count of shots ignored: uncertain which map it is about", extra=self._about(seq=entry.seq))
+            _log.warning("shot count ignored: its map is unknown", extra=self._about(seq=entry.seq))
         return reading
 
     def _note(self, events: Iterable[GameEvent]) -> None:

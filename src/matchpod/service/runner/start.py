@@ -130,7 +130,7 @@ async def _acquire_slot(lease: Lease, deps: Deps, region: Region, begun_ms: int)
     if slot is not None:
         if row.phase is ServerPhase.PENDING:
             await lease.step(ServerStep.PLACE_FOUND, slot=slot)
-            _log.info("slot found", extra={"server_id": row.id, "slot": slot})
+            _log.info("free slot reserved", extra={"server_id": row.id, "slot": slot})
         elif lease.row.slot != slot:
             await lease.change(slot=slot)
         return True

@@ -114,7 +114,7 @@ class Supervisor:
         self._woken.set()
 
     async def run(self) -> None:
-        """Drive matches until cancelled."""
+        """Acquire and drive matches until cancelled."""
         try:
             async with asyncio.TaskGroup() as group:
                 group.create_task(self._deps.pulse.run())
@@ -145,7 +145,7 @@ class Supervisor:
         A snapshot of each match is written first, so this may take many seconds. Heartbeats continue during this time.
         """
         self._is_draining = True
-        with suppress(DatabaseError, TimeoutError):  # best effort: otherwise the matches are acquired a little later
+        with suppress(DatabaseError, TimeoutError):  # best effort: matches are then acquired later
             async with asyncio.timeout(RETRY_S):
                 await self._heartbeat.announce_stop()
         try:
@@ -298,7 +298,7 @@ class Supervisor:
             drive.lease.until_ms = until_ms
 
     async def _watch(self) -> None:
-        """Stop driving matches that other processes have ended or acquired. Find entries stored by others."""
+        """Stop driving matches that other processes have ended or acquired, and find entries that they stored."""
         drives, matches = dict(self._drives), self._deps.live
         applied = {server_id: live.seq for server_id in drives if (live := matches.get(server_id)) is not None}
         held = await servers.held(self._deps.db, self._owner)
@@ -371,7 +371,7 @@ class Supervisor:
             await self._release(lease, self._deps.clock.now_ms() + self._intervals.crash_ms)
             self._note_interruption(row)
         except LogRewoundError as exc:
-            _log.warning("log rewound, match loaded again", extra={"server_id": row.id, "error": str(exc)})
+            _log.warning("database lost log entries, match reloaded", extra={"server_id": row.id, "error": str(exc)})
             await self._release(lease, self._deps.clock.now_ms())
             self._note_interruption(row)
         except EntryFailedError as exc:
@@ -389,7 +389,7 @@ class Supervisor:
         self._interrupted[row.id] = row.fence
 
     async def _step(self, lease: Lease) -> None:
-        """Run the step of the row's phase."""
+        """Run the step for the phase of the match."""
         phase = lease.row.phase
         if phase in (ServerPhase.ALLOCATING, ServerPhase.PENDING):
             is_running = await start(lease, self._deps)

@@ -39,7 +39,7 @@ class UsedSlots:
         return {slot for code, slot in self._found if code == region}
 
     def skipped(self, region: str, now_ms: int) -> dict[str, str]:
-        """Return the slots that must not be checked now, and why they cannot be used."""
+        """Return the slots that must not be checked now, with the reason why each cannot be used."""
         return {
             slot: error
             for (code, slot), (until_ms, error) in self._found.items()

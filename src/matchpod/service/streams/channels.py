@@ -173,7 +173,7 @@ class Channel:
         self._wake()
 
     def _fill(self, stored: Sequence[tuple[int, bytes]]) -> None:
-        """Insert stored items before those in the ring, if there is no gap."""
+        """Insert stored items before the items in the ring, unless there would be a gap."""
         first = self.newest + 1 - len(self._ring)
         before = [StreamItem(seq, line) for seq, line in stored if seq < first]
         if before and before[0].seq + len(before) == first:  # no gap

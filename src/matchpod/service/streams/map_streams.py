@@ -276,12 +276,12 @@ class _Poller:
         self._task = asyncio.create_task(self._run(), name=f"stream of map {channel.map_id}")
 
     def finish(self) -> None:
-        """Poll now, because the map is over."""
+        """Poll the database now, because the map is over."""
         self._is_over = True
         self._woken.set()
 
     def stop(self) -> None:
-        """Stop polling, because there are no readers."""
+        """Stop polling, because the channel has no readers."""
         self._task.cancel()
 
     async def _run(self) -> None:

@@ -149,7 +149,7 @@ def map_events_of(row: ServerRow, match: Match, items: Sequence[MapItem], stored
     """
     found: list[bytes] = []
     for item in items:
-        if not isinstance(item.item, _ITEMS):  # such as a kill; most items are kills
+        if not isinstance(item.item, _ITEMS):  # most items are kills, which have no event
             continue
         event = _map_event(row, match, item)
         if event is not None and item.item.seq > stored.get(event.map_id, 0):

@@ -83,7 +83,7 @@ class OrganizationReader(StreamReader):
                 stored = []
             items = [StreamItem(seq, line) for seq, line in stored]
         if self._seq != after:
-            return b""  # the reader was rewound meanwhile
+            return b""  # the reader was rewound during the read
         if not items:
             await self.wait(min(deadline, asyncio.get_running_loop().time() + self._streams.pace.retry_s))
             return b""

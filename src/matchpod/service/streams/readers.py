@@ -97,7 +97,7 @@ class StreamReader:
         """Wait until there are new items, but at most until the deadline. May return earlier."""
         loop = asyncio.get_running_loop()
         if self._timer is None or self._timer.when() > deadline:
-            # A timer that fires too early costs less than a new timer for each wait.
+            # Keep a timer with an earlier deadline: to wake too early costs less than a new timer for each wait.
             self._cancel_timer()
             self._timer = loop.call_at(deadline, self._on_timer)
         self._waiter = loop.create_future()

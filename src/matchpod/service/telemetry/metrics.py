@@ -347,7 +347,7 @@ share one series."""
 
 
 class HttpMetrics:
-    """The metrics of HTTP requests and streams, on all ports."""
+    """The metrics of HTTP requests and streams on all ports of the service."""
 
     def __init__(self, metrics: Registry) -> None:
         self.requests = metrics.counter(

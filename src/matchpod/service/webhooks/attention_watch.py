@@ -33,7 +33,7 @@ TURN: Final = 20
 MAX_GIVEN_UP: Final = 100
 """Maximum number of given-up callbacks that are read per organization."""
 GIVEN_UP_MS: Final = 24 * 60 * 60 * 1000
-"""Maximum age of a given-up callback that needs attention."""
+"""Maximum age at which a given-up callback still needs attention."""
 _CALLBACK: Final = Attention(urgency=Urgency.SOON, kind="callback", text="callback given up")
 
 _log = logging.getLogger(__name__)

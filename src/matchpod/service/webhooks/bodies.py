@@ -170,7 +170,7 @@ class Bodies:
             case events.DemoAvailableEvent():
                 return event.demo
             case _:
-                raise NotFoundError("no webhook sends this event")
+                raise NotFoundError("webhooks do not send this event")
 
     async def _map_summary(self, row: ServerRow, map_id: str) -> history_views.MapSummary:
         found = await history.get_map(self._db, map_id)

@@ -18,7 +18,7 @@ from matchpod.core.views.organization_event_shapes import MatchEventBase, Raised
 from matchpod.storage.servers import ServerRow
 
 PAUSE_MS: Final = 60_000
-"""Minimum time between two messages of a webhook."""
+"""Minimum time between two messages to the same webhook."""
 
 GATHER_MS: Final = 5_000
 """Time for which a message waits for further events after its first event."""

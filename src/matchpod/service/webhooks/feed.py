@@ -99,14 +99,14 @@ class EventFeed:
                 if not await self.feed():
                     wait_s = self._pace.idle_s
             except (DatabaseUnavailableError, UnavailableError) as exc:
-                _log.debug("events of webhooks not read", extra={"reason": str(exc)})
+                _log.debug("webhook events not read", extra={"reason": str(exc)})
             except Exception:  # noqa: BLE001 - the loop must survive
-                _log.exception("events of webhooks not read")
+                _log.exception("webhook events not read")
                 self._metrics.crashes.inc("webhooks")
             await asyncio.sleep(wait_s)
 
     async def feed(self) -> bool:
-        """Create the deliveries of all new events. Return True if any webhook is on."""
+        """Create the deliveries of all new events. Return True if any webhook is switched on."""
         has_more = True
         while has_more:
             has_more = False
@@ -126,7 +126,7 @@ class EventFeed:
         except (DatabaseUnavailableError, UnavailableError):
             raise
         except Exception:  # noqa: BLE001 - an error of one organization must not affect others
-            _log.exception("events of webhooks not read", extra={"org_id": position.org_id})
+            _log.exception("webhook events not read", extra={"org_id": position.org_id})
             self._metrics.crashes.inc("webhooks")
             return False
 
@@ -137,7 +137,7 @@ class EventFeed:
         if not page:
             return False
         if page[0][0] > start + 1 and start > 0:
-            _log.warning("events of webhooks were deleted", extra={"org_id": position.org_id, "after": start})
+            _log.warning("webhook events were deleted", extra={"org_id": position.org_id, "after": start})
         # Read the webhooks after the events, so that webhooks that were created before the events are found.
         active = await webhooks.switched_on(self._db, position.org_id)
         found, last = await self._prepare(position.org_id, page, active)
@@ -170,7 +170,7 @@ class EventFeed:
                     found.append(prepared)
                     receivers = sum(_wants(webhook, kind, seq) for webhook in active)
                     rows, size = rows + receivers, size + receivers * len(prepared.body)
-            await asyncio.sleep(0)  # log posts and API requests take precedence
+            await asyncio.sleep(0)  # let log posts and API requests be handled first
         return found, last
 
     async def _body(self, org_id: str, seq: int, event: MatchEventBase, kind: WebhookEvent) -> PreparedEvent | None:
@@ -179,7 +179,7 @@ class EventFeed:
         except (DatabaseError, UnavailableError):
             raise  # the next poll builds it
         except Exception:  # noqa: BLE001 - an error of one event must not prevent the delivery of others
-            _log.exception("event of webhooks could not be built", extra={"org_id": org_id, "seq": seq})
+            _log.exception("webhook event could not be built", extra={"org_id": org_id, "seq": seq})
             self._metrics.crashes.inc("webhooks")
             return None
 
@@ -190,7 +190,7 @@ class EventFeed:
     async def _store(
         self, position: Behind, last: int, found: Sequence[PreparedEvent | bytes], active: Sequence[WebhookRow]
     ) -> None:
-        """Store the deliveries with the new position."""
+        """Store the deliveries and the organization's new position in one transaction."""
         if not found and last - position.seq < MAX_UNSTORED:
             self._seen[position.org_id] = (position.seq, last)
             return
@@ -243,7 +243,7 @@ class EventFeed:
         ]
 
     async def _message(self, webhook: WebhookRow, wanted: Sequence[PreparedEvent], now_ms: int) -> list[Statement]:
-        """Return the statement that adds the events to the waiting message or, without one, stores a new message."""
+        """Return the statement that adds the events to the waiting message. If none is waiting, store a new message."""
         until_ms = now_ms + discord.MAX_MERGE_MS
         waiting = await webhook_deliveries.open_message(self._db, webhook.id, discord.MESSAGE_TYPE, until_ms=until_ms)
         body = None if waiting is None else waiting.body

@@ -68,7 +68,7 @@ class Webhooks:
         wake: Callable[[], None] = lambda: None,
         random_bytes: Callable[[int], bytes] = secrets.token_bytes,
     ) -> None:
-        """`wake` is called when a delivery is due."""
+        """`wake` is called after a delivery has become due."""
         self._db = db
         self._clock = clock
         self._vault = vault
@@ -177,7 +177,7 @@ class Webhooks:
 
     @unavailable_on_outage
     async def test(self, principal: Principal, webhook_id: str) -> views.DeliveryItem:
-        """Send a test event, even if the webhook is switched off."""
+        """Create a delivery with a test event, which is sent even if the webhook is switched off."""
         row = await self._own(principal, webhook_id)
         self._tests.acquire(principal.org_id)
         now_ms = self._clock.now_ms()

@@ -340,7 +340,7 @@ def test_error_in_what_only_views_use_does_not_cost_the_entry(
     for entry in recorded().entries:
         fold.apply(entry)
     assert fold.is_over
-    assert set(caplog.messages) == {"signals of a match lost"}
+    assert set(caplog.messages) == {"match signals could not be updated"}
 
 
 @pytest.mark.parametrize("kind", [EntryKind.ACTION, EntryKind.ACTION_SENT, EntryKind.ACTION_ANSWERED])
