@@ -71,7 +71,7 @@ class MatchProgress(msgspec.Struct, frozen=True, kw_only=True):
     """The sides of the teams on a live map; None at other times and in modes without teams."""
     round: int | None = None
     live_ms: int | None = None
-    """When the current map went live."""
+    """When the current map began; None unless it is live."""
     heard_ms: int | None = None
     """When the service last received something from the server."""
     paused_ms: int | None = None
