@@ -27,7 +27,7 @@ RECENT_MS: Final = 60 * 60 * 1000
 NEWEST: Final = 20
 """Maximum number of matches (the newest) that are searched for failures per region."""
 SEVERAL_FAILURES: Final = 2
-"""Number of consecutive failed matches from which on the region is assumed to be the cause."""
+"""Minimum number of consecutive failed matches for an alert. A single failure need not be caused by the region."""
 MAX_KEPT: Final = 1_000
 """Maximum number of organizations whose alerts are cached."""
 
