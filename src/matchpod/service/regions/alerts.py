@@ -55,7 +55,7 @@ class RegionAlert(msgspec.Struct, frozen=True, kw_only=True):
     count: int
     """Number of affected matches."""
     since_ms: int | None = None
-    """When the first affected match began to wait or, for FAILED, when the last match failed. None for FULL."""
+    """When the first affected match was created or, for FAILED, when the last match failed. None for FULL."""
 
     @property
     def is_urgent(self) -> bool:
