@@ -2,7 +2,7 @@
 
 The match plugin posts a demo once, with a timeout of 100 s, and never retries. So an upload of a known match is
 accepted even if it is late. It waits while its server has another upload in progress, or while the database is
-unavailable.
+unavailable. It is rejected only because of a limit or a full storage.
 """
 
 from __future__ import annotations

@@ -47,8 +47,8 @@ OPEN_FOR_MS: Final = 2_000
 """Time for which a sender is cached as open. For this time after the end of a match, its posts may still be stored."""
 
 CUT_ENTRIES: Final = 8
-"""Number of previous log entries that are searched for the beginning of a line that a post continues. Usually it is in
-the last of them."""
+"""Number of newest entries, of any kind, that are searched for the beginning of a line that a post continues. Usually
+it is in the last entry."""
 
 TOKEN_HEADER: Final = "X-Matchpod-Token"
 """The header in which the match plugin sends its token."""

@@ -166,7 +166,7 @@ class LocalMatch:
         return True
 
     def dequeue(self) -> RawEntry | None:
-        """Return the next entry; None if it is not in the inbox. If `is_behind`, the database has it."""
+        """Return the next entry; None if it is not in the inbox. If `is_behind`, the database may have it."""
         while self._inbox:
             if self._inbox[0].seq > self.seq + 1:
                 return None  # a previous entry is still being stored, or another process stored it

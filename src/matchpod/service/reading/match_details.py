@@ -40,7 +40,7 @@ from matchpod.storage.outbox import OutcomeRow
 from matchpod.storage.servers import ServerRow
 
 NEWEST: Final = 20
-"""Number of newest log entries that are searched for the last lines of a server."""
+"""Number of newest entries, of any kind, that are searched for the last log lines of a server."""
 MAX_LAST_LINES: Final = 40
 MAX_LAST_BYTES: Final = 8 * 1024
 

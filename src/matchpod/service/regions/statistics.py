@@ -45,7 +45,7 @@ class RegionStatistics:
     async def last_day(self, org_id: str | None) -> list[RegionDay]:
         """Return all regions in the order of the settings, then removed regions that had matches.
 
-        If `org_id` is None, the matches of all organizations count.
+        Only matches of the organization count. If `org_id` is None, those of all organizations count.
         """
         since_ms = self._clock.now_ms() - DAY_MS
         since_id = new_server_id(since_ms, bytes(ID_RANDOM_BYTES))

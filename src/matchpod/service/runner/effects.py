@@ -44,7 +44,8 @@ from matchpod.service.runner.deps import Deps
 from matchpod.service.runner.lease import Lease
 
 MAX_QUEUED: Final = 256
-"""Maximum number of queued commands. It is enough to kick all players on a full server and to load a map."""
+"""Maximum number of queued commands. It is enough to kick all listed players and many unlisted players, and to load a
+map."""
 
 TRIES: Final = 5
 """Maximum number of attempts to execute a command."""
@@ -271,7 +272,7 @@ class EffectExecutor:
         _log.info("action sent", extra={**about, "verdict": found.verdict})
 
     async def _send_roster(self) -> None:
-        """Send the roster to the plugin, without the players of open actions, which these actions send themselves."""
+        """Add players who have joined the roster to the plugin's list. Open actions add their players themselves."""
         unlisted = [record.action.moves[1] for record in self._match.unanswered_actions()]
         commands = roster_commands(self._settings, self._match.roster, but=unlisted)
         await self._line.run_all(commands)

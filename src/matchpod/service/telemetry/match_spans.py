@@ -67,7 +67,7 @@ class MatchSpans:
         return caller if self._export is None else match_context(row.id, caller)
 
     def callback_context(self, row: CallbackRow, settings: bytes) -> TraceContext | None:
-        """Return the trace context to send with a delivery attempt of a callback.
+        """Return the trace context to send with a delivery attempt; `settings` are those of the match.
 
         If no spans are exported, it is the context that the caller sent.
         """

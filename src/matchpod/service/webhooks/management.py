@@ -1,7 +1,7 @@
 """Create, change and delete webhooks, show their deliveries, and redeliver events.
 
 The web layer has already checked scope and role. Webhooks of other organizations are reported as unknown. The secret of
-a webhook is shown once. The URL is masked, because some receivers accept any request to their URL.
+a webhook is shown once. Secrets in the URL are masked, because some receivers accept any request to their URL.
 """
 
 from __future__ import annotations
