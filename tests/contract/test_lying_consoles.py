@@ -93,7 +93,7 @@ async def test_static_server_that_lied_rests_before_it_gets_the_next_match(
         assert row.error.startswith(f"The server {FIRST} gets no other match until ")
         assert row.error.endswith(": it sent invalid data or too much data over its console in srv_1.")
         assert (state.view.ready, state.view.allocated, state.view.capacity) == (0, 0, 1)
-        (record,) = (one for one in caplog.records if one.message == "server paused after a console fault")
+        (record,) = (one for one in caplog.records if one.message == "server gets no matches after a console fault")
         assert (vars(record)["slot"], vars(record)["server_id"], vars(record)["rest_s"]) == (FIRST, "srv_1", 300)
         assert len(world.region.orders) == 1
         world.clock.at_ms += resting_slots.REST_MS

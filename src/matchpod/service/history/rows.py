@@ -127,7 +127,7 @@ def played_map(match: Match, number: int) -> PlayedMap:
 
 
 def has_map(match: Match, number: int) -> bool:
-    """True if the match has a map with this number, played or not."""
+    """True if the match has a map with this number, whether it was played or not."""
     return any(played.number == number for played in (*match.maps, *unplayed_maps(match)))
 
 

@@ -156,7 +156,7 @@ class _Tokens:
         if row is None:
             self._senders.pop(token, None)
             return None
-        # Add to the time before the read, because the match may have ended after the read.
+        # Count from the time before the read, because the match may have ended since.
         open_until_ms = None if row.has_ended else now_ms + OPEN_FOR_MS
         region = self._regions.get(row.region)
         speed = region.speed if region else 1.0

@@ -92,7 +92,7 @@ def action_body(content: ActionRequest | ActionAnswer | str) -> bytes:
 
 
 def read_action_body(body: bytes, content: type[T]) -> T | None:
-    """Decode the body of an entry about an action; None if only a later version can decode it."""
+    """Decode the body of an entry about an action; None if this version cannot decode it."""
     try:
         found: dict[str, T] = msgspec.json.decode(body, type=dict[str, content])  # type: ignore[valid-type]
     except msgspec.DecodeError:

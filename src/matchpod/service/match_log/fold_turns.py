@@ -57,7 +57,7 @@ class EntryFailedError(Exception):
 
 
 class BegunEntry(Protocol):
-    """A record, outliving this process, of the entry that is being applied."""
+    """Records which entry is being applied, so that this is known even if the process dies."""
 
     def mark(self, server_id: str, seq: int) -> None:
         """Record that an entry is being applied."""

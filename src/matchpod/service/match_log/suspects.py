@@ -80,7 +80,7 @@ class Suspects:
         turns.on_slow = self.count
 
     async def count(self, server_id: str, seq: int) -> None:
-        """Record that an entry took too long. This counts as a death."""
+        """Record that an entry took too long, which counts like a death of the process."""
         begun = await unfinished.count(self._db, server_id, seq)
         _log.warning("entry took too long", extra={"server_id": server_id, "seq": seq, "begun": begun})
 

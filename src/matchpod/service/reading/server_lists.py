@@ -39,7 +39,7 @@ async def stored_maps(db: Database, server_ids: Sequence[str]) -> dict[str, Stor
 
 
 async def server_items(db: Database, rows: Sequence[ServerSummary]) -> tuple[ServerItem, ...]:
-    """Return the views of servers, in the same order, with their maps, the ends of their matches and their creators."""
+    """Return the views of servers in the same order, with their maps, how their matches ended, and their creators."""
     endings = await endings_of(db, [(row.id, row) for row in rows])
     maps = await stored_maps(db, [row.id for row in rows])
     names = await actor_names(db, (row.created_by for row in rows))

@@ -55,8 +55,8 @@ PROGRESS_MS: Final = 48 * HOUR_MS
 """Maximum age of the matches that `label_progress` counts. It is enough for an event on a weekend."""
 MAX_GIVEN_UP: Final = 20
 MAX_REMOTE: Final = MAX_MATCHES // 2
-"""Maximum number of matches of other replicas whose log this process reads. Further matches are shown as their rows
-are."""
+"""Maximum number of matches of other replicas whose log this process reads. For further matches, the wall shows only
+what is in their rows."""
 REGIONAL: Final = {PENDING: 1, TRIES: SEVERAL_TRIES}
 """The kinds of attention that an alert about the region replaces, with the minimum number of affected matches."""
 TURN: Final = 50

@@ -27,7 +27,7 @@ RECENT_MS: Final = 60 * 60 * 1000
 NEWEST: Final = 20
 """Maximum number of matches (the newest) that are searched for failures per region."""
 SEVERAL_FAILURES: Final = 2
-"""Number of consecutive failed matches from which on the region is assumed to be the cause."""
+"""Minimum number of consecutive failed matches for an alert. A single failure need not be caused by the region."""
 MAX_KEPT: Final = 1_000
 """Maximum number of organizations whose alerts are cached."""
 
@@ -55,7 +55,7 @@ class RegionAlert(msgspec.Struct, frozen=True, kw_only=True):
     count: int
     """Number of affected matches."""
     since_ms: int | None = None
-    """When the first affected match began to wait or, for FAILED, when the last match failed. None for FULL."""
+    """When the first affected match was created or, for FAILED, when the last match failed. None for FULL."""
 
     @property
     def is_urgent(self) -> bool:

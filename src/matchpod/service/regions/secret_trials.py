@@ -9,7 +9,7 @@ from matchpod.storage import secret_trials
 
 
 class StoredTrials:
-    """Limits on how many servers of a region an unconfirmed fleet secret is tried. All processes share the counts."""
+    """Limits, for all processes together, how many servers of a region get an unconfirmed fleet secret."""
 
     def __init__(self, db: Database, clock: Clock, region: str, *, new_id: Callable[[], str]) -> None:
         self._db = db

@@ -139,7 +139,7 @@ class LivenessProbe:
             await asyncio.sleep(self._intervals.last_posts_s)
             return self._judge(fleet)
         if self._needs_list() and self._is_posting():
-            # Only if posts arrive: otherwise the server may have been restarted, and its empty list would be
+            # Do this only if posts arrive. Otherwise the server may have been restarted, and its list would be
             # misleading.
             await self._record_presence()
         ask_after_ms = self._intervals.quiet_ms if self._silent.has_near(self._silence()) else self._ask_after_ms

@@ -158,7 +158,7 @@ async def free_slot(
 ) -> None:
     """Free the slot of a match, set columns of the match's row, and wake the next waiting match.
 
-    If the server `is_faulty` (it had a console fault) and is one that matches reuse, it gets no matches for a while.
+    A server that `is_faulty` (it had a console fault) and could be reused gets no matches for a while.
     """
     row, now_ms = lease.row, deps.clock.now_ms()
     rest = []
@@ -168,7 +168,7 @@ async def free_slot(
     await lease.change(slots.free(row.id), *rest, wake, slot=None, **columns)
     if rest:
         about = {"server_id": row.id, "region": row.region, "slot": row.slot, "rest_s": resting_slots.REST_MS // 1000}
-        _log.warning("server paused after a console fault", extra=about)
+        _log.warning("server gets no matches after a console fault", extra=about)
 
 
 async def _mark_released(lease: Lease, deps: Deps) -> None:
@@ -220,7 +220,7 @@ async def _release_later(lease: Lease, deps: Deps, error: str) -> None:
 
 
 async def _send_farewell(lease: Lease, deps: Deps, *, is_kept: bool = False) -> bool:
-    """Kick all players with a text why the match ended, unless the server is gone. False after a console fault."""
+    """Kick all players with a text about the end, unless the server is gone. False after a console fault."""
     row = lease.row
     outcome = await outbox.outcome_of(deps.db, row.id)
     reason = outcome.reason if outcome else None
@@ -266,7 +266,7 @@ async def leave_server(lease: Lease, deps: Deps, farewell: str | None, *, is_kep
 
 
 async def _has_other_match(lease: Lease, line: ConsoleLine) -> bool:
-    """True if the server is one that matches reuse, and already sends its log to another match."""
+    """True if the server can be reused, and already sends its log to another match."""
     if lease.row.changed_cvars is None:
         return False
     tokens = await line.ask(LOG_LISTENERS, lambda answer: log_tokens_in(parse_log_listeners(answer)))

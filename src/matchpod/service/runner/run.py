@@ -293,7 +293,7 @@ class _Runner:
                 return
 
     async def _apply_stored(self, limit: int | None = None) -> int:
-        """Apply stored entries until none are left, `limit` is reached or the match is over. Return the number."""
+        """Apply stored entries until none are left, `limit` is reached or the match is over. Return their number."""
         count = 0
         while not self._fold.is_over and (limit is None or count < limit):
             page = await self._next_page()

@@ -177,7 +177,7 @@ def _pending_ms(deps: Deps, region: Region) -> int:
 
 
 def _pending_until_ms(row: ServerRow, now_ms: int, pending_ms: int) -> int:
-    """Return until when the match may wait for a slot. As in the fold, time without a running service hardly counts."""
+    """Return until when the match may wait for a slot. An outage of the service counts as at most MAX_STEP_MS."""
     until_ms = row.created_at_ms + pending_ms if row.pending_until_ms is None else row.pending_until_ms
     unobserved_ms = max(0, now_ms - row.next_at_ms - MAX_STEP_MS)
     return min(until_ms + unobserved_ms, now_ms + pending_ms)  # limited, because the clock may have been set back

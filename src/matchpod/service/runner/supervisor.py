@@ -461,7 +461,7 @@ class Supervisor:
             _log.warning("lease not released, it will expire", extra=about)
 
     async def _confirm_handover(self, lease: Lease) -> None:
-        """Make the match due now that this process has stopped driving it. It was due later, to allow for this."""
+        """Make the match due now. It was due later, so that this process had time to stop driving it."""
         with suppress(DatabaseError):  # best effort: otherwise the match is due later
             await servers.wake(self._deps.db, lease.row.id, self._deps.clock.now_ms())
 

@@ -119,7 +119,7 @@ class OrganizationStreams:
 
     @unavailable_on_outage
     async def open(self, org_id: str, after: int | None) -> OrganizationReader:
-        """Return a reader of the events after the number `after`; if None or unknown, of new events only."""
+        """Return a reader of the events after the number `after`. If it is None or unknown, only of new events."""
         self._readers.check(org_id)
         channel = self._channels.setdefault(org_id, Channel(EVENT_RING))
         reader = OrganizationReader(self, self._db, channel, org_id)

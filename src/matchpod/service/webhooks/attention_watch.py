@@ -68,9 +68,9 @@ class AttentionWatch:
             try:
                 await self.look()
             except DatabaseUnavailableError as exc:
-                _log.debug("attention not checked", extra={"reason": str(exc)})
+                _log.debug("match attention not checked", extra={"reason": str(exc)})
             except Exception:  # noqa: BLE001 - the loop must survive
-                _log.exception("attention not checked")
+                _log.exception("match attention not checked")
                 self._metrics.crashes.inc("webhooks")
             await asyncio.sleep(self._look_s)
 

@@ -44,7 +44,7 @@ class _Message(msgspec.Struct, frozen=True, kw_only=True):
 
 
 def message(line: str, before: bytes | None = None) -> bytes:
-    """Return the body of a message with this line, added to the lines of `before`, an unsent message."""
+    """Return the body of a message with this line. `before` is the body of an unsent message to be extended."""
     if before is None:
         return msgspec.json.encode(_Message(content=line[:MAX_CONTENT]))
     content = msgspec.json.decode(before, type=_Message).content
