@@ -10,15 +10,16 @@ from tests.browser import chromium
 from tests.browser.chromium import DESK, PHONE
 from tests.browser.conftest import Pages, path_of
 from tests.browser.console_service import PATIENT, ConsoleService
+from tests.e2e.service.callback_receiver import CallbackReceiver
 from tests.e2e.service.running_service import players, wait_until
 
 ZONE = "America/New_York"
 
 
-def searchable(service: ConsoleService, search: str) -> None:
-    """Wait until a search finds something: words are stored a second after a match was created."""
+def wait_until_found(service: ConsoleService, search: str, matches: int) -> None:
+    """Wait until a search finds all these matches: their words are stored some time after they were created."""
     path = f"/api/v1/servers?search={search}"
-    wait_until(lambda: service.running.call("GET", path).json["items"], f"{search} is found")
+    wait_until(lambda: service.running.call("GET", path).json["total"] == matches or None, f"{search} is found")
 
 
 def test_list_is_searched_and_left_with_the_keyboard(pages: Pages, service: ConsoleService) -> None:
@@ -28,7 +29,7 @@ def test_list_is_searched_and_left_with_the_keyboard(pages: Pages, service: Cons
         "team2": {"name": "<b>B</b>", "players": listed[2:]},
     }
     ids = [service.create_open_match(f"find-me/{number}", teams=teams) for number in range(2)]
-    searchable(service, "find")
+    wait_until_found(service, "find", 2)
     page = pages.open("/console/regions", viewport=DESK)
     page.keyboard.press("/")
     page.wait_for_url("**/console/matches#f-search")
@@ -98,7 +99,7 @@ def test_sheet_shows_its_faults_then_creates_all_and_a_selection_is_canceled(
     page.get_by_role("button", name="Create the matches").dblclick()
     expect(page.get_by_text("3 matches were created.")).to_be_visible()
     expect(page).to_have_url(f"{service.url}/console")
-    searchable(service, "sheet")
+    wait_until_found(service, "sheet", 3)
     page.goto("/console/matches?search=sheet")
     expect(page.locator("[data-item]")).to_have_count(3)
     page.get_by_label("Select all on this page").check()
@@ -116,3 +117,34 @@ def test_sheet_shows_its_faults_then_creates_all_and_a_selection_is_canceled(
     expect(page.locator("[data-item]")).to_have_count(2)
     for left in service.running.call("GET", "/api/v1/servers?search=sheet").json["items"]:
         service.running.cancel(left["serverId"])
+
+
+def test_roster_is_pasted_and_the_callback_of_a_selection_is_sent_again(pages: Pages, service: ConsoleService) -> None:
+    ids = players(8, first=700)
+    page = pages.open("/console/create")
+    with CallbackReceiver() as receiver:
+        page.get_by_label("External id").fill("pasted/1")
+        page.get_by_label("Region", exact=True).select_option(PATIENT)
+        page.get_by_label("Callback URL").fill(receiver.url("/pasted"))
+        pasted = f"Ann Smith {ids[0]}\nBob,{ids[1]}\n{ids[2]}\tCora\nhttps://steamcommunity.com/profiles/{ids[3]}/"
+        page.get_by_label("Players of team 1").fill(pasted)
+        page.get_by_label("Players of team 2").fill(" ".join(ids[4:]))
+        page.get_by_role("button", name="Create the match").click()
+        expect(page.get_by_role("heading", level=1)).to_contain_text("pasted/1")
+        for steam_id in ids:
+            expect(page.locator(".digits", has_text=steam_id).first).to_be_visible()
+        server_id = path_of(page).rpartition("/")[2]
+        service.running.cancel(server_id)
+        delivered = f"/api/v1/callbacks?state=delivered&serverId={server_id}"
+        wait_until(lambda: service.running.call("GET", delivered).json["total"] or None, "the callback is delivered")
+        wait_until_found(service, "pasted", 1)
+        page.goto("/console/matches?search=pasted")
+        page.get_by_label("Select pasted/1").check()
+        page.locator("summary", has_text="Send the callbacks of the selected again").click()
+        page.get_by_role("button", name="Send them").click()
+        expect(page.get_by_text("1 callback is being sent again.")).to_be_visible()
+        first, again = receiver.wait_for("/pasted", 2)
+        assert (first.id, first.body) == (again.id, again.body)
+    for outcome, number in (("finished", 0), ("canceled", 1), ("failed", 0)):
+        page.goto(f"/console/matches?search=pasted&outcome={outcome}")
+        expect(page.locator("[data-item]")).to_have_count(number)

@@ -39,3 +39,25 @@ def test_page_notices_by_itself_that_its_session_was_not_used(pages: Pages, serv
     with closing(sqlite3.connect(service.running.data_dir / "matchpod.sqlite3")) as database, database:
         database.execute(f"update console_sessions set seen_at_ms = seen_at_ms - {IDLE_MS}")
     page.wait_for_url("**/console/login**")
+
+
+def test_person_with_a_name_logs_in_by_link_and_their_session_is_ended(pages: Pages, service: ConsoleService) -> None:
+    link = service.running.run(
+        "console", "--org", "demo", "--name", "Eva <b>Berg</b>", "--role", "referee"
+    ).stdout.strip()
+    eva = pages.open(None, who=None)
+    eva.goto(link)
+    eva.get_by_role("button", name="Open the console").click()
+    eva.wait_for_url("**/console")
+    eva.goto(f"/console/matches/{service.hostile[0]}")
+    expect(eva.locator("summary", has_text="Pause")).to_be_visible()
+    expect(eva.locator("summary", has_text="Cancel the match")).to_have_count(0)
+    page = pages.open("/console/access", who=OWNER)
+    row = page.get_by_role("region", name="Table: Sessions").locator("tbody tr", has_text="Eva <b>Berg</b>")
+    expect(row).to_contain_text("referee")
+    expect(row).to_contain_text("loopback")
+    page.locator("summary", has_text="End all others").click()
+    page.get_by_role("button", name="End all others").click()
+    expect(page.locator("tbody").filter(has_text="this one").locator("tr")).to_have_count(1)
+    eva.wait_for_url("**/console/login**")
+    expect(page.get_by_role("region", name="Table: Audit log")).to_contain_text("Eva <b>Berg</b>")

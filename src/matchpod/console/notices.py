@@ -43,7 +43,7 @@ NOTICES: Final = {
     "selection-canceled": "{matches} canceled.",
     "selection-not-canceled": "Nothing was canceled: these matches have ended.",
     "selection-redelivered": "{callbacks} being sent again.",
-    "selection-not-redelivered": "No callback was sent: these matches have none that was tried.",
+    "selection-not-redelivered": "No callback was sent: there is none, or it is waiting for an attempt already.",
     "nothing-selected": "No match was selected.",
     "logged-out": "You are logged out.",
     "session-ended": "The session has ended.",
