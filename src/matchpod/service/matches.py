@@ -273,8 +273,7 @@ class Matches:
                 max_live=self._max_live,
             )
         except (DuplicateError, TooManyLiveError) as exc:
-            # A concurrent request used the same idempotency key. If this request has no key, a DuplicateError is a bug:
-            # raise it.
+            # A concurrent request used the same idempotency key. Without a key, a DuplicateError is a bug.
             earlier = await earlier_use(self._db, used) if used is not None else None
             if used is not None and earlier is not None:
                 if earlier[0] != used.body_hash:

@@ -3,10 +3,9 @@
 Replicas may start at the same time. The first replica that inserts the row of a version applies its migration; the
 others skip it.
 
-Two tables record the schema. The highest number in `schema_versions` is the version that a process must know to use the
-database; a process that knows only older versions must not start. The highest number in both tables is the version that
-was applied. Migrations that only expand the schema are recorded in `applied_migrations`, so processes of the previous
-release can still start, and run next to processes of this release. See `schema.CONTRACTIONS`.
+The highest number in `schema_versions` is the version that a process must know to start on the database. Migrations
+that only expand the schema are recorded in `applied_migrations` instead, so processes of the previous release can still
+start, and run next to processes of this release. See `schema.CONTRACTIONS`.
 """
 
 from __future__ import annotations

@@ -3,10 +3,9 @@
 Only portable column types are used: TEXT, BLOB (BYTEA in PostgreSQL) and BIGINT, which is also used for booleans (0 and
 1) and times in ms. WITHOUT ROWID makes SQLite store a table in its primary key index; PostgreSQL has no such tables.
 
-A migration expands the schema: it adds tables, indexes, and columns that have a default or may be null. Processes of
-the previous release ignore these. So both versions can share a database while replicas are replaced one by one, and the
-older version can be started again. Parts that are no longer used are removed one release later, by a migration in
-CONTRACTIONS.
+A migration expands the schema: it adds tables, indexes, and columns that have a default or may be null. The previous
+release ignores these, so both versions can share a database during a rolling update, and the older version can be
+started again. Parts that are no longer used are removed one release later, by a migration in CONTRACTIONS.
 """
 
 from __future__ import annotations

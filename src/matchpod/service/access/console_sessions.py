@@ -1,9 +1,8 @@
 """Log people in to the console, with a single-use link or an API key, and check their sessions.
 
 The cookie of a session is a random token; only its hash is stored. A session ends after IDLE_MS without use, after
-MAX_MS, when it is ended in the console, or when the key that it was begun with is revoked or expires. Cookies are valid
-only for the console; the API accepts only keys. Repeated log-ins with a key are counted in the audit entry of its first
-log-in.
+MAX_MS, in the console, or when its key is revoked or expires. The API accepts only keys, no cookies. Repeated log-ins
+with a key are counted in the audit entry of its first log-in.
 
 Versions without roles treat every link and session that they find as that of an owner. Links and sessions of other
 roles are therefore stored under a different kind of hash, which those versions do not look up.

@@ -90,16 +90,13 @@ class ApiConnection(asyncio.Protocol):
         self._proxy: str | None = None
         """The address of the connected machine if it is a trusted proxy; None for other clients."""
         self._unparsed_bytes = 0
-        """Number of bytes received since the parser last completed a part of a request. The parser may have buffered
-        them."""
+        """Number of bytes since the parser last completed a part of a request. It may have buffered them."""
         self._direct_body: bytes | None = None
-        """The body, as far as received, of a request that may be answered directly; None if there is no such request.
-        """
+        """The part received of the body of a request that may be answered directly; None without such a request."""
         self._direct: DirectRoute | None = None
         """The route of the current request if it is a POST that may be answered directly; None otherwise."""
         self._may_read = True
-        """True if a GET may be answered directly. False after such an answer until more data arrives, so that other
-        connections are served in between."""
+        """True if a GET may be answered directly; False from then until more data arrives, to serve others first."""
         self._newest: Exchange | None = None
         """The exchange of the newest request, to which received data belongs."""
         self._current: Exchange | DirectExchange | None = None
@@ -109,8 +106,7 @@ class ApiConnection(asyncio.Protocol):
         self._timer: asyncio.TimerHandle | None = None
         self._written_bytes = 0
         self._unread: tuple[int, float] | None = None
-        """How many bytes the system had accepted for sending, and when that number last changed; None if all data was
-        sent."""
+        """The bytes accepted by the system for sending, and when they last grew; None if all data was sent."""
         self._writable: asyncio.Future[None] | None = None
         """A future that is done when the client has read enough; None unless the client reads too slowly."""
         self._is_body_paused = self._is_streaming = False
