@@ -30,7 +30,7 @@ WARMUP_S = 9999
 """Length of warmup in seconds, longer than any time to join. With its timer paused, warmup does not end by itself."""
 
 MATCH_END_DELAY_S = 120
-"""Time in seconds that the server waits after a map, so that the next map is loaded and the end of the log arrives."""
+"""Time in seconds that the server waits after a map: the next map can be loaded, and the end of the log arrives."""
 
 MAX_ROUND_MINUTES = 60
 """The game's maximum for `mp_roundtime` in minutes. The game silently reduces larger values."""

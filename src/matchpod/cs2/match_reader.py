@@ -219,7 +219,7 @@ class MatchReader(msgspec.Struct, kw_only=True):
         self.timeline.add_map_ends(self.match)
 
     def lose_entry(self, body: bytes, received_ms: int) -> ReadResult:
-        """Skip an input that cannot be applied, like a gap in the log. Held posts and reports are discarded too.
+        """Skip an input that cannot be applied, and record a log gap instead. Held posts and reports are discarded too.
 
         Held posts are discarded because the error may come from a held post that was read together with this input.
         """

@@ -164,7 +164,7 @@ async def compress(db: Database, server_id: str) -> None:
 
 
 async def _read_block(db: Database, server_id: str, seq: int) -> list[Row]:
-    """Return uncompressed rows after a number: enough to fill a block, or all that remain."""
+    """Return rows after a number that are not blocks: enough to fill a block, or all that remain."""
     rows: list[Row] = []
     size = 0
     while (

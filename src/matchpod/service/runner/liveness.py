@@ -1,6 +1,6 @@
 """Check whether the server of a running match is alive: by its process, its log posts and its console.
 
-While log posts arrive, the server is not probed. A command is sent to its console in three cases: no post arrived for
+While log posts arrive, the server counts as alive. A command is sent to its console in three cases: no post arrived for
 longer than usual; it is uncertain which players are on the server; or another server of the same host or region is
 silent. Servers that fall silent together probably have a common cause, so they get more time before they count as lost.
 `core.servers.server_loss` decides whether a server is lost.
