@@ -356,7 +356,7 @@ def _is_empty(path: Path) -> bool:
 def _has_temporary_folder() -> bool:
     """True if SQLite finds a folder for the temporary files of large sorts. A hardened container may lack it.
 
-    These are the folders that SQLite tries. If it cannot write to any of them, a sort fails with "disk I/O error".
+    The folders are those that SQLite tries. If it cannot write to any of them, a sort fails with "disk I/O error".
     """
     named = [os.environ.get(name) for name in ("SQLITE_TMPDIR", "TMPDIR")]
     places = [*filter(None, named), "/var/tmp", "/usr/tmp", "/tmp", "."]

@@ -213,7 +213,7 @@ def matchzy_match(
         "maplist": maps,
         "map_sides": [(settings.sides_on(number) or StartSides.TEAM1_CT).value for number in range(1, len(maps) + 1)],
         "skip_veto": True,
-        # The plugin does not know of given maps and would end the series at a wrong score, so the service ends it.
+        # The plugin does not know `mapsWon` and would end the series at a wrong score, so the service ends it.
         "clinch_series": settings.maps_won == MapsWon(),
         "wingman": settings.match_type is MatchType.WINGMAN,
         "players_per_team": players_per_team,

@@ -48,7 +48,7 @@ class ReportedSeries(msgspec.Struct, kw_only=True, omit_defaults=True):
                 pass  # does not fit the series format, or the series was aborted
 
     def _score_of(self, report: SeriesReported) -> tuple[int, int]:
-        return self.rules.given.plus(report.team1_maps, report.team2_maps)  # the plugin does not count given maps
+        return self.rules.given.plus(report.team1_maps, report.team2_maps)  # the plugin does not count `mapsWon`
 
     def extend_wait(self, now_ms: int) -> None:
         """Restart the grace period: the beginning of a round shows that log lines still arrive."""

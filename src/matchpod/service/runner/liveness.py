@@ -131,7 +131,7 @@ class LivenessProbe:
         self._on_lost(why)
 
     async def _probe(self) -> Judgment:
-        """Ask the fleet about the server. Use the console if there were no posts, or if the players are uncertain."""
+        """Ask the fleet about the server; ask its console if posts have stopped or it is uncertain who is connected."""
         row = self._lease.row
         with self._excusing_delay(FLEET_S):
             fleet = await self._region.fleet.observe(row.id, row.slot or "")
