@@ -53,7 +53,7 @@ def diagrams() -> dict[Path, str]:
 
 
 def main(pages: Mapping[Path, str]) -> int:
-    """Write the pages whose diagram has changed."""
+    """Write the pages with their diagrams. A page that is up to date stays the same."""
     for page, diagram in pages.items():
         page.write_text(redraw(page.read_text(encoding="utf-8"), diagram), encoding="utf-8")
     return 0

@@ -17,7 +17,7 @@ ROOT = Path(__file__).resolve().parents[1]
 LIST = ROOT / "tests" / "unsteady.txt"
 
 MAX_TESTS = 3
-"""Maximum number of failed tests that are run again: more failures have a common cause. It is also the maximum number
+"""Maximum number of failed tests that are run again: more failures are not chance. It is also the maximum number
 of listed tests: the tests of a longer list would never be fixed."""
 
 

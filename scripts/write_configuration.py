@@ -167,7 +167,7 @@ def _cell(text: str) -> str:
 
 
 def main(page: Path) -> int:
-    """Write the page if it has changed."""
+    """Write the page. A page that is up to date stays the same."""
     page.write_text(write_page(), encoding="utf-8")
     return 0
 

@@ -1,4 +1,4 @@
-"""Write the pages about errors, console variables and metrics, and the table of actions, from their definitions."""
+"""Write the pages about errors, console variables, metrics and actions. Run it after changing their definitions."""
 
 from __future__ import annotations
 
@@ -253,7 +253,7 @@ PAGES = {
 
 
 def main(folder: Path) -> int:
-    """Write the pages that have changed."""
+    """Write the pages. A page that is up to date stays the same."""
     for name, write in PAGES.items():
         (folder / name).write_text(write(), encoding="utf-8")
     return 0

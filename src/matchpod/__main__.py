@@ -11,7 +11,7 @@ from collections.abc import Sequence
 
 
 def main(args: Sequence[str] | None = None) -> None:
-    """Run a command; the entry point of `matchpod`. Without `argv`, use the arguments of the process."""
+    """Run a command; the entry point of `matchpod`. Without `args`, use the arguments of the process."""
     if args is None:
         args = sys.argv[1:]
     if args[:1] == ["simulate"]:

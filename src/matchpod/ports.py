@@ -73,7 +73,7 @@ class Database(Protocol):
         """True if statements may use features of PostgreSQL that save round trips or use the database's clock."""
 
     async def read(self, sql: str, params: Mapping[str, Value] | None = None) -> list[Row]:
-        """Run a query and return its rows."""
+        """Run a query, and return its current rows."""
 
     async def read_one(self, sql: str, params: Mapping[str, Value]) -> Row | None:
         """Return the first row of an indexed query, or None. Only for queries cheaper than a switch to a thread."""
@@ -181,7 +181,7 @@ class ServerLease(Protocol):
     """The right to release the server of a match. Another process may take over this right at any time."""
 
     def check(self) -> None:
-        """Raise an error if another process may have released the server. Call this before each effect on it."""
+        """Raise an error if another process may have released the server. Call it right before each effect on it."""
 
     def owns_log(self, token: str) -> bool:
         """True if this is the token with which the match's server sends its log."""
@@ -312,7 +312,7 @@ class ServerProbe(Protocol):
         """True if a game server answers a query on the UDP port."""
 
     async def is_public(self, host: str) -> bool:
-        """True if the host has a public address; False if its address is private or its name cannot be resolved."""
+        """True if the host has a public address; False if it has none, or if its name cannot be resolved."""
 
 
 # --- callbacks ----------------------------------------------------------------------------------------------------

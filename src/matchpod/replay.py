@@ -201,7 +201,7 @@ def _read(recordings: Sequence[Recording], settings: GameSettings, progress: Pro
     reader = MatchReader.create(settings, 0)
     for recording in recordings:
         if reader.interpreter.flow.phase is MapPhase.OVER:
-            # A file may start after the line that loads its map, so restart the map.
+            # The previous map is over, and this file may start after the line that loads the next map.
             reader.interpreter.restart()
         if recording.is_posts:
             for post in recording.posts():

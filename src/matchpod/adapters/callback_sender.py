@@ -36,7 +36,7 @@ REST_S = 1.0
 closed before that as an error."""
 
 MAX_ADDRESSES = 4
-"""Maximum number of addresses that one attempt connects to. All addresses of the receiver are checked first."""
+"""Maximum number of addresses that one attempt tries in turn. All addresses of the receiver are checked first."""
 
 MAX_ATTEMPTS = 4_096
 """Maximum number of concurrent attempts, each with its own connection. An organization gets at most half of them, so
@@ -112,7 +112,7 @@ class HttpCallbackSender:
         try:
             if self._is_closed:
                 raise _NotSentError("the sender is closed")
-            # The request is not drained first, because a receiver may respond before it has read the whole request.
+            # `drain` is not called, because a receiver may respond before it has read the whole request.
             writer.write(message)
             await _read_status(reader, response)
             await _discard_body(reader, response, self._rest_s)

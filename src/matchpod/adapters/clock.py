@@ -1,7 +1,7 @@
 """Provide a clock that never jumps: the wall clock time at process start plus the time elapsed since then.
 
-With the wall clock itself, an operator who sets the time could end all running matches at once, or keep them from ever
-ending.
+With the wall clock itself, setting the time of the machine could end all running matches at once, or keep them from
+ever ending.
 """
 
 from __future__ import annotations

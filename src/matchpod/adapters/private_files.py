@@ -48,8 +48,8 @@ def create_folder(folder: Path) -> None:
 def make_data_folder(folder: Path) -> list[Path]:
     """Create the data folder, or remove other users' access to an existing data folder; return the changed paths.
 
-    Raise SharedFolderError if the folder belongs to another user or contains no file of Matchpod, and OSError if it
-    cannot be created.
+    Raise SharedFolderError if others can access it, and it belongs to another user, is for all users, or contains only
+    files that are not Matchpod's. Raise OSError if it cannot be created.
     """
     create_folder(folder)
     status = folder.stat()

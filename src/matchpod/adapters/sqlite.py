@@ -26,8 +26,8 @@ from matchpod.adapters.private_files import open_private
 
 READERS: Final = 3
 """Number of reader threads. Queries are short, and SQLite mostly reads from memory, so more threads would only wait for
-each other. An organization may run at most one request fewer than that at a time (`fair_turns.py`), so that its slow
-requests leave a thread free."""
+each other. The number is greater by one than the limit of concurrent reads per organization (`fair_turns.py`), so that
+slow requests of one organization leave a thread free."""
 WAITING_WRITES: Final = 10_000
 """Maximum number of queued writes. If it is reached, the disk is far too slow, and further writes are rejected."""
 GROUP_SIZE: Final = 256
@@ -356,7 +356,7 @@ def _is_empty(path: Path) -> bool:
 def _has_temporary_folder() -> bool:
     """True if SQLite finds a folder for the temporary files of large sorts. A hardened container may lack it.
 
-    These are the folders that SQLite tries. If it cannot write to any of them, a sort fails with "disk I/O error".
+    The folders are those that SQLite tries. If it cannot write to any of them, a sort fails with "disk I/O error".
     """
     named = [os.environ.get(name) for name in ("SQLITE_TMPDIR", "TMPDIR")]
     places = [*filter(None, named), "/var/tmp", "/usr/tmp", "/tmp", "."]
@@ -373,7 +373,7 @@ def _translate_errors() -> Iterator[None]:
 
 def _translated(exc: Exception) -> ports.DatabaseError:
     if not isinstance(exc, sqlite3.Error):
-        return ports.DatabaseError(f"a value cannot be stored: {exc}")
+        return ports.DatabaseError(f"a value was rejected: {exc}")
     # Errors that Python's sqlite3 module raises itself, such as a missing parameter, have no error code.
     code: int = getattr(exc, "sqlite_errorcode", 0)
     if code in _DUPLICATE_CODES:

@@ -45,7 +45,7 @@ class KeyFileVault:
 
     @classmethod
     def from_file(cls, path: Path) -> KeyFileVault:
-        """Use the key in this file; if the file is missing, create it. Raise VaultKeyError if the key is invalid."""
+        """Use the key in this file; if the file is missing, create it. Raise VaultKeyError if it cannot be used."""
         try:
             key = _read_key(path)
             if key is None:

@@ -177,7 +177,7 @@ def _open_vault(settings: Settings) -> Vault:
 
 
 def _check_database_user(settings: Settings) -> None:
-    """Raise ResourcesError if neither the database URL nor the system has a name for the user of this process."""
+    """Raise ResourcesError if the database URL has no user name, and the user of this process has no name either."""
     url = None if settings.database_url is None else urlsplit(settings.database_url.reveal())
     if url is None or url.username or "user" in parse_qs(url.query) or os.environ.get("PGUSER"):
         return

@@ -24,7 +24,7 @@ from matchpod.service.webhooks.views import DeliveryItem, WebhookView, webhook_v
 from matchpod.storage import organizations, webhook_deliveries, webhooks
 
 MAX_LISTED: Final = 1_000
-"""Maximum value of `--limit`, the same as the maximum size of a page in the API."""
+"""Maximum value of `--limit`. All listed deliveries are read as one page."""
 
 app = command_group("Webhooks, which send the events of an organization's matches as they happen.")
 

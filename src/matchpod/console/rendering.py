@@ -28,8 +28,8 @@ POLICY = (
 HEADERS: tuple[Header, ...] = (
     (b"content-security-policy", POLICY.encode()),
     (b"x-content-type-options", b"nosniff"),
-    # `no-referrer` would make forms send `Origin: null`. Over HTTP in a local network, `Origin` is the only header with
-    # which browsers send the origin.
+    # Not `no-referrer`: with it, forms would send `Origin: null`, and over HTTP in a local network, no other header
+    # shows the origin.
     (b"referrer-policy", b"strict-origin"),
     (b"cross-origin-opener-policy", b"same-origin"),
     (b"x-frame-options", b"DENY"),

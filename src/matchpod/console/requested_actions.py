@@ -31,7 +31,7 @@ OTHER: Final = "other"
 OF_A_ROW: Final = (ActionType.REPLACE_PLAYER, ActionType.REMOVE_PLAYER, ActionType.KICK, ActionType.ADD_PLAYER)
 """Actions that users choose in the table of players. The last of them adds a person who is not in the table."""
 TYPE: Final = "action-type"
-"""Name of the form field with the action type. A field named `type` would hide a property of the form from scripts."""
+"""Name of the form field with the action type. If it were `type`, scripts would get this field as `form.type`."""
 
 _FIELDS: Final = {field.name: field for field in request.FIELDS}
 _COMMON: Final = (request.REASON.name, request.BY.name)

@@ -281,7 +281,7 @@ async def _begin(route: AnyRoute, call: Call, queue: TurnKey) -> None:
 
 
 def _check_query(call: Call, known: tuple[str, ...]) -> None:
-    """Raise InvalidParamsError for unknown parameters. Parameters without a value, as forms send them, are ignored."""
+    """Raise InvalidParamsError for unknown parameters. Known parameters may be empty, as forms send them."""
     QueryFields([(name, value) for name, value in query_of(call) if value or name not in known], known).check()
 
 

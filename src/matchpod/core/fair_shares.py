@@ -1,4 +1,4 @@
-"""Divide a limited number of delivery slots among organizations and the hosts that receive their callbacks.
+"""Divide a limited number of slots, for callbacks or DNS lookups, among organizations and the hosts of their callbacks.
 
 An organization may occupy at most as many slots as are still free. Each of its hosts may occupy at most as many as then
 remain for the organization. So a single organization gets half of the slots, and two organizations get a third each.
@@ -23,7 +23,7 @@ class Receiver(NamedTuple):
 
 
 class FairShares:
-    """The occupied delivery slots, counted per organization and per host."""
+    """The occupied slots, counted per organization and per host."""
 
     def __init__(self, places: int, *, per_host: int) -> None:
         """`places` is the number of slots, `per_host` the maximum for one host of an organization."""

@@ -132,7 +132,7 @@ class MapsWon(msgspec.Struct, frozen=True):
     team2: int = 0
 
     def plus(self, team1: int, team2: int) -> tuple[int, int]:
-        """Return the series score after each team has won this many maps in addition to its given maps."""
+        """Return the series score after each team has won this many maps in addition to `mapsWon`."""
         return self.team1 + team1, self.team2 + team2
 
 

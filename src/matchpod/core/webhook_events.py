@@ -26,7 +26,7 @@ FAILING_MS: Final = 3 * 24 * _HOUR
 """Time in ms without a successful attempt after which a webhook is disabled."""
 
 FAILING_ATTEMPTS: Final = len(RETRY_AFTER_MS)
-"""Minimum number of failed attempts, spread over half a day, after which a delivery disables its webhook. A few
+"""Minimum number of failed attempts, spread over half a day, before a delivery can disable its webhook. A few
 failures within minutes, days after the previous event, do not show that the receiver is gone."""
 
 TEST_ATTEMPTS: Final = 3

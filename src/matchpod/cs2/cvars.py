@@ -24,8 +24,8 @@ FORBIDDEN_NAMES = (
 FORBIDDEN_PREFIXES = (
     "rcon_", "exec", "log", "host_", "plugin", "meta", "css_", "matchzy_", "get5_", "kick", "say",
 )  # fmt: skip
-"""Prefixes of names that give access to the server, its secrets, its logs or its plugins. They cannot be allowed, not
-even by an operator. They are compared without case, as in the console."""
+"""Names, and prefixes of names, that give access to the server, its secrets, its logs or its plugins. No list can allow
+them, not even an operator's. They are compared without case, as in the console."""
 
 _NAME = re.compile(r"[A-Za-z][A-Za-z0-9_]{0,63}")
 _VALUE = re.compile(r"[A-Za-z0-9_.,:+#@ /-]{0,128}")

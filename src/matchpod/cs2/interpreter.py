@@ -42,7 +42,7 @@ class Interpreter(msgspec.Struct):
     users: dict[PlayerId, int] = {}
     """The user id of each player who entered. A rejoining player gets a new id; the old connection may end later."""
     absent: dict[PlayerId, None] = {}
-    """Players and bots who have disconnected. Later lines about them do not prove that they are back."""
+    """Players and bots who have disconnected. Most later lines about them do not prove that they are back."""
 
     @staticmethod
     def of(settings: GameSettings) -> Interpreter:
@@ -287,7 +287,7 @@ def _has_guest(line: Line, guests: Mapping[PlayerId, None]) -> bool:
 
 
 _PROOFS = frozenset((events.Kill, events.Death, events.BombPlanted))
-"""Fight events that prove on which sides the players are, and update them even if no lines were lost."""
+"""Types of fight events that update the sides of players even if no lines were lost."""
 
 _STEPS: dict[type, Callable[..., None]] = {
     player_lines.ItemTransfer: Interpreter._item,

@@ -30,7 +30,7 @@ WARMUP_S = 9999
 """Length of warmup in seconds, longer than any time to join. With its timer paused, warmup does not end by itself."""
 
 MATCH_END_DELAY_S = 120
-"""Time in seconds that the server waits after a map, so that the next map is loaded and the end of the log arrives."""
+"""Time in seconds that the server waits after a map: the next map can be loaded, and the end of the log arrives."""
 
 MAX_ROUND_MINUTES = 60
 """The game's maximum for `mp_roundtime` in minutes. The game silently reduces larger values."""
@@ -213,7 +213,7 @@ def matchzy_match(
         "maplist": maps,
         "map_sides": [(settings.sides_on(number) or StartSides.TEAM1_CT).value for number in range(1, len(maps) + 1)],
         "skip_veto": True,
-        # The plugin does not know of given maps and would end the series at a wrong score, so the service ends it.
+        # The plugin does not know `mapsWon` and would end the series at a wrong score, so the service ends it.
         "clinch_series": settings.maps_won == MapsWon(),
         "wingman": settings.match_type is MatchType.WINGMAN,
         "players_per_team": players_per_team,

@@ -142,7 +142,7 @@ class MatchReader(msgspec.Struct, kw_only=True):
         # Event times are on the server's clock, and the clock of a simulated server may run faster than ours.
         at_ms = current.last_event_at_ms or self._event_ms(received_ms)
         flow, given = self.interpreter.flow, self.match.settings.maps_won
-        # The plugin does not know of given maps, so the series winner that it reports may not have won the last map.
+        # The plugin does not know `mapsWon`, so the series winner that it reports may not have won the last map.
         maps_won = sum(self.match.series_score) if given == MapsWon() else None
         events = self.plugin.read(report, at_ms, flow, map_number=current.number, maps_won=maps_won)
         events += series_events(report, at_ms)
@@ -219,7 +219,7 @@ class MatchReader(msgspec.Struct, kw_only=True):
         self.timeline.add_map_ends(self.match)
 
     def lose_entry(self, body: bytes, received_ms: int) -> ReadResult:
-        """Skip an input that cannot be applied, like a gap in the log. Held posts and reports are discarded too.
+        """Skip an input that cannot be applied, and record a log gap instead. Held posts and reports are discarded too.
 
         Held posts are discarded because the error may come from a held post that was read together with this input.
         """

@@ -28,10 +28,10 @@ class PluginFacts(msgspec.Struct):
     def read(
         self, report: Report, at_ms: int, flow: MapFlow, *, map_number: int, maps_won: int | None = 0
     ) -> list[GameEvent]:
-        """Return the events of a report; none if it was applied before. `maps_won` counts the maps won before.
+        """Return the events of a report; none if it was applied before. `map_number` is the number of the current map.
 
-        `maps_won` is None if the match was created with maps already won: the plugin does not know about them, so the
-        series winner that it reports may not have won the last map.
+        `maps_won` is the number of maps won before it. It is None if the match was created with maps already won: the
+        plugin does not know about them, so the series winner that it reports may not have won the last map.
         """
         key = report_key(report)
         if key in self.applied:

@@ -20,7 +20,7 @@ _UNNAMED = {Team.TEAM1: "Team 1", Team.TEAM2: "Team 2"}
 
 
 def plain_name(name: str) -> str:
-    """Return the letters, digits, spaces, `_` and `-` of a name; the plugin drops all other characters."""
+    """Return the letters, digits, spaces, `_` and `-` of a name. The plugin shows no other characters."""
     kept = (char for char in name if (char.isalpha() and char <= _LAST_CHARACTER) or char in _KEPT)
     return "".join(kept).strip()
 

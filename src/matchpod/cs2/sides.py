@@ -1,10 +1,10 @@
 """Track which players belong to which team, and which side each team is on.
 
 Listed players belong to the team that lists them, all others to the team on whose side they were when a round began.
-When freeze time starts, the side of team1 is decided by a vote: it is the side of the majority of its players, because
-at halftime the server moves players one by one. When a round starts or ends, players seen since the last round vote
-again, in case lines were lost. The score is a second source: no team's score decreases, and at halftime the game swaps
-the two numbers.
+When freeze time starts, the side of team1 is decided by a majority vote of the players' sides, because at halftime the
+server moves players one by one. When a round starts or ends, players seen since the last round vote again, in case
+lines were lost. The score is a second source: no team's score decreases, and at halftime the game swaps the two
+numbers.
 """
 
 from __future__ import annotations
@@ -116,10 +116,10 @@ class SideTracker(msgspec.Struct):
             self.vote()
 
     def vote(self, *, is_seen_only: bool = False) -> bool:
-        """Set team1's side by the majority of its players' sides; True if the teams changed sides.
+        """Set team1's side by a majority vote of the players' sides; True if the teams changed sides.
 
         A tie, or a vote without voters, changes nothing. With `is_seen_only`, only players seen since the last round
-        vote, and their majority must be larger than half of all players, because the vote may overrule an earlier vote.
+        vote, and the lead in votes must exceed half of all players, because the vote may overrule an earlier vote.
         The same rule applies after lost lines; it is then also enough if all listed players seen since the loss agree.
         """
         people = {player: team for player, team in self.members.items() if is_human(player)}

@@ -39,7 +39,7 @@ class _Body(msgspec.Struct, frozen=True, kw_only=True, rename="camel"):
 
 
 def callback_body(row: ServerSummary, outcome: Outcome, result: bytes | None) -> bytes:
-    """Build the body of a match's callback, with the result (JSON) if it has finished, else with the reason.
+    """Build the body of a callback, with the result (JSON) of a finished match, or the reason of a canceled match.
 
     The lists of players are only sent if the match was canceled because of an incomplete roster, `logComplete` if it
     was canceled during play, and `forfeit` if a team forfeited.

@@ -2,7 +2,7 @@
 
 The event loop runs one task at a time, so work beyond the share of a key must wait here, not in the loop's queue. Only
 a few turns begin per iteration of the loop, so that work without turns, such as log posts, continues in between. The
-next turn is given to the key whose last turn is longest ago.
+next turn is given to the waiting key whose last turn is longest ago.
 
 Low latency for each owner (such as an organization) matters more than throughput. While several owners have turns,
 fewer turns begin and are in progress, and a key with a queue waits for a moment in favor of keys without a queue.
@@ -55,8 +55,8 @@ HOLD_S: Final = 0.01
 _T = TypeVar("_T")
 
 WatchLoss = Callable[[Callable[[], None] | None], None]
-"""A function that is called with a callback, to be called if the client no longer waits, and at the end of the wait
-with None."""
+"""A function that receives a callback, which it must call if the client no longer waits for the result. At the end of
+the wait, the function receives None."""
 
 
 class TurnKey(NamedTuple):
@@ -193,7 +193,7 @@ class FairTurns:
             raise NotWantedError
 
     async def run(self, key: TurnKey, work: Callable[[], Awaitable[_T]]) -> _T:
-        """Wait for a turn without a timeout, run `work` in the turn, and return its result."""
+        """Wait for a turn, not limited by time or queue length, run `work` in the turn, and return its result."""
         if not self.begin(key):
             await self.wait(key, is_limited=False)
         try:

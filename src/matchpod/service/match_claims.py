@@ -52,7 +52,7 @@ class MatchClaims:
 
     @unavailable_on_outage
     async def release(self, principal: Principal, server_id: str) -> None:
-        """End the claim on a match, regardless of the person it is for. This has no effect if there is no claim."""
+        """End the claim on a match of the caller's organization, whichever person has it. No effect without a claim."""
         row = await self._own(principal, server_id)
         record = self._audit.act_of(principal, Action.CLAIM_RELEASED, target=row.id)
         try:

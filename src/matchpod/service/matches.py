@@ -182,7 +182,7 @@ class Matches:
         return encoded
 
     def get_at_once(self, principal: Principal, server_id: str) -> EncodedServer | None:
-        """Return the cached JSON of a server without waiting; None if it is not cached or not up to date."""
+        """Return the cached JSON of a server without waiting, if it is up to date. If None, call `get_encoded`."""
         kept = self._encoded.latest(server_id, audience=principal.audience)
         version = None if kept is None or self._db_version is None else self._db_version()
         if kept is None or version is None or kept.org_id != principal.org_id:

@@ -75,7 +75,7 @@ class Rulings:
     async def rule(
         self, principal: Principal, server_id: str, body: bytes, request_key: str | None
     ) -> tuple[Ruling, bool]:
-        """Rule on a match, or return the ruling that was made with the same key and body in the last day.
+        """Rule on a match of the organization, or return the ruling made with the same key and body in the last day.
 
         The second value is True if an earlier ruling is returned.
         """
@@ -97,7 +97,7 @@ class Rulings:
 
     @unavailable_on_outage
     async def withdraw(self, principal: Principal, server_id: str) -> None:
-        """Withdraw the current ruling on a match. Raise NotFoundError if there is no ruling."""
+        """Withdraw the current ruling on a match of the caller's organization; NotFoundError if there is no ruling."""
         row = await self._own_row(principal, server_id)
         await self.end(row, actor=principal.actor, key_id=principal.key_id)
 

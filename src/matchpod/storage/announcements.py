@@ -17,7 +17,7 @@ may belong to another schema."""
 
 
 DUE: Final = "due"
-"""Announces that a match is due, which the process that created the match leaves to other processes."""
+"""Announces a due match that the process which created it leaves to other processes."""
 
 
 async def announce_due(db: Database) -> None:

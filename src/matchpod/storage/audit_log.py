@@ -1,4 +1,4 @@
-"""Store the audit log: log-ins, and changes made by people, API keys and the command line. Lists are newest first."""
+"""Store the audit log: log-ins, and what people, API keys and the command line did. Lists are newest first."""
 
 from __future__ import annotations
 
@@ -43,7 +43,7 @@ def set_detail(act_id: str, detail: str) -> Statement:
 async def list(
     db: Database, org_id: str | None, *, before_id: str | None = None, limit: int
 ) -> builtins.list[AuditRow]:
-    """Return the log rows of an organization, newest first; if `org_id` is None, those of the whole installation.
+    """Return the log rows of an organization, newest first; if `org_id` is None, those of no organization.
 
     If `before_id` is given, return only rows that are older than this row.
     """
@@ -94,7 +94,7 @@ async def first_detail(db: Database, org_id: str, action: str, *, target: str) -
 
 
 async def newest(db: Database, *, limit: int) -> builtins.list[AuditRow]:
-    """Return the newest log rows of all organizations and of the whole installation, newest first."""
+    """Return the newest log rows, of all organizations and of none, newest first."""
     return await rows.read_all(db, AuditRow, "FROM audit_log ORDER BY id DESC LIMIT :limit", {"limit": limit})
 
 

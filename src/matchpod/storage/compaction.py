@@ -30,7 +30,7 @@ PAUSE_S: Final = 0.1
 
 _COMPACTED_TO: Final = "compacted_to"
 _COMPACTED_FROM_MS: Final = "compacted_from_ms"
-"""Names of two rows in the table `installation`: when compaction may begin, and the id of the last compacted match."""
+"""Names of two rows in the table `installation`: the id of the last compacted match, and when compaction may begin."""
 
 
 class _End(msgspec.Struct, frozen=True):
@@ -139,7 +139,7 @@ def _changes(
     statements = [
         Statement(
             "UPDATE outcomes SET result = :result, callback_body = :body WHERE server_id = :id",
-            # The result contains this body too. Only a canceled match, whose result is NULL, needs a separate copy.
+            # The row of the callback has this body too. Only a canceled match, whose result is NULL, keeps it here.
             {"id": outcome.server_id, "result": pack(outcome.result), "body": b""},
         )
         for outcome in outcomes

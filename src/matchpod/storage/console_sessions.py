@@ -166,7 +166,7 @@ def end_others(which: ActiveSessions, *, kept: str) -> Statement:
 
 
 async def delete_expired(db: Database, *, now_ms: int, seen_before_ms: int) -> None:
-    """Delete expired sessions and links."""
+    """Delete expired sessions and links, and sessions last used at or before `seen_before_ms`."""
     await db.write(
         [
             Statement(

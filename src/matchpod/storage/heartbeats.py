@@ -56,7 +56,7 @@ async def beat(
         f" VALUES (:owner, {DATABASE_MS}, :max_matches, :silences) ON CONFLICT (owner) DO UPDATE SET"
         " at_ms = excluded.at_ms, max_matches = excluded.max_matches, silences = excluded.silences"
         " RETURNING at_ms, xmax = 0 AS is_new)"
-        # LEAST returns 0 if the database's clock was set back (a positive difference), or without other heartbeats.
+        # LEAST is 0 if the difference is positive (the database's clock was set back) or NULL (no other heartbeats).
         " SELECT beat.at_ms, is_new, LEAST(others.at_ms - beat.at_ms, 0), COALESCE(others.silences, '{}') FROM beat"
         " LEFT JOIN heartbeats AS others ON others.owner <> :owner AND others.silences IS NOT NULL"
         f" AND others.at_ms >= beat.at_ms - {DEAD_MS}"

@@ -83,6 +83,6 @@ async def postgres_place(db: Database) -> str | None:
         ((place,),) = await db.read(_POSTGRES_PLACE)
     except DatabaseUnavailableError:
         raise
-    except DatabaseError:  # this function does not exist in PostgreSQL-compatible servers, or the role may not call it
+    except DatabaseError:  # a PostgreSQL-compatible server may lack the function, or the role may not call it
         return None
     return msgspec.convert(place, str)

@@ -61,10 +61,10 @@ class ListPositions:
     async def find(
         self, db: Database, key: CountKey, position: int, *, table: str, conditions: str, params: Mapping[str, Value]
     ) -> Start | None:
-        """Return a row at or shortly before a position, counted from the oldest row; None if none is cached.
+        """Return a row at or shortly before a position, counted from the oldest row, or None.
 
-        None is cached among the newest rows, and for lists with a temporary status. `conditions` and `params` select
-        the rows of the list from `table`.
+        Return None if the position is among the newest rows, or if the list has a temporary status. `conditions` and
+        `params` select the rows of the list from `table`.
         """
         if key.status in PASSING:
             return None

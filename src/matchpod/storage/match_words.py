@@ -93,7 +93,7 @@ async def newest_with_words(
 ) -> tuple[str, dict[str, Value]] | None:
     """Return a query for the newest matches that have all words and were created in a time range.
 
-    Its columns are `labeled_id` and `labeled_ms`, as in `newest_labeled`. Return None if no match has all words.
+    Its columns are `labeled_id` and `labeled_ms`, as in `newest_labeled`. Return None if no match can have all words.
     """
     expanded = [await _expanded(db, org_id, word) for word in words]
     if not expanded or not all(expanded):

@@ -48,7 +48,7 @@ class SchemaVersion(msgspec.Struct, frozen=True, kw_only=True):
     """Schema versions of a database. A version is the number of a migration."""
 
     applied: int
-    """The newest applied migration; 0 if none was applied."""
+    """The newest applied migration, recorded in either table; 0 if none was applied."""
     required: int
     """The newest migration that a process must know to use the database."""
 

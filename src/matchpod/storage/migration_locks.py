@@ -43,7 +43,7 @@ def with_short_waits(migration: Sequence[str], lock_ms: int = LOCK_MS) -> list[S
 
 
 async def who_locks(db: Database, migration: Sequence[str]) -> list[str]:
-    """Return the names of the programs that hold a lock on one of `locked_tables`, the longest transaction first."""
+    """Return the names of the programs that hold a lock on one of `locked_tables`, the oldest transaction first."""
     sql = """
     SELECT activity.application_name || ' (process ' || activity.pid || ')' FROM pg_stat_activity AS activity
     WHERE activity.datname = current_database() AND activity.pid <> pg_backend_pid() AND activity.pid IN (

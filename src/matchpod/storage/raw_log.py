@@ -131,7 +131,7 @@ async def read_after(db: Database, server_id: str, seq: int, *, limit: int) -> l
 
 
 async def has_kind(db: Database, server_id: str, kind: str, *, after_seq: int, attempt: str = "") -> bool:
-    """True if the service or this attempt wrote an entry of this kind, after a number, to the log of an open match."""
+    """True if the log of an open match has an entry of this kind after `after_seq`, by this attempt or the service."""
     row = await db.read_one(
         "SELECT seq FROM raw_log WHERE server_id = :server_id AND seq > :seq AND kind = :kind"
         " AND attempt IN ('', :attempt) ORDER BY seq LIMIT 1",
@@ -164,7 +164,7 @@ async def compress(db: Database, server_id: str) -> None:
 
 
 async def _read_block(db: Database, server_id: str, seq: int) -> list[Row]:
-    """Return uncompressed rows after a number: enough to fill a block, or all that remain."""
+    """Return rows after a number that are not blocks: enough to fill a block, or all that remain."""
     rows: list[Row] = []
     size = 0
     while (

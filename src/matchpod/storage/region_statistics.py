@@ -25,7 +25,7 @@ class StartedMatch(msgspec.Struct, frozen=True, kw_only=True):
     failed: int
     """Number of failed matches in the region."""
     is_last_failure: bool
-    """True if no match in the region failed later than this one."""
+    """True for the match of the region that failed last."""
     created_at_ms: int
     running_at_ms: int | None
     ended_at_ms: int | None
@@ -41,7 +41,7 @@ class WaitingMatches(msgspec.Struct, frozen=True, kw_only=True):
     """Number of matches that wait for a free server."""
     pending_since_ms: int | None
     retried: int
-    """Number of matches that wait for another server, because their first server did not start."""
+    """Number of matches that wait for another server, because an earlier server did not start."""
     retried_since_ms: int | None
 
 

@@ -252,8 +252,8 @@ _SERVER_LISTS = (
     UPDATE servers SET match_phase = CASE WHEN phase = 'running' THEN 'waiting_for_players' ELSE 'ended' END
     WHERE phase IN ('running', 'ending', 'released')
     """,
-    # Without statistics, SQLite prefers the index that matches more columns. These two indexes have one more, so that
-    # it still prefers them to the new index.
+    # Without statistics, SQLite prefers the index that matches more columns. Therefore these two get one more column:
+    # it then still prefers them to the new indexes.
     "DROP INDEX servers_live",
     "CREATE INDEX servers_live ON servers (org_id, phase) WHERE phase <> 'released' AND phase <> 'ending'",
     "DROP INDEX servers_by_external_id",

@@ -439,7 +439,7 @@ async def drop_leases(db: Database, now_ms: int) -> None:
 
 
 async def repair_times(db: Database, now_ms: int) -> None:
-    """Shorten due times and leases that are too far in the future, because the clock was set back."""
+    """End leases, and make rows due, whose times are too far in the future because the clock was set back."""
     params = {
         "now_ms": now_ms,
         "latest_ms": now_ms + LATEST_RETRY_MS,

@@ -41,7 +41,7 @@ _NOTE: Final = (
 async def reserve(db: Database, row: ServerRow, wanted: Sequence[str]) -> str | None:
     """Reserve the first free slot in `wanted` for a match that has no slot, and store it in the match's row.
 
-    None if the match gets no slot (free slots may be resting, or reserved for matches ahead of it in the queue), or if
+    None if the match gets no slot (free slots may be resting, or left to matches ahead of it in the queue), or if
     the lease was lost.
     """
     match: dict[str, Value] = {"server_id": row.id, "fence": row.fence}

@@ -61,7 +61,7 @@ def wake(region: str, now_ms: int, *, limit: int) -> Statement:
 
 
 def wake_with_server(region: str, now_ms: int) -> Statement:
-    """Make the waiting matches of a region due now that already have a server, and so need no free slot."""
+    """Make due now those waiting matches of a region that already have a server: they need no free slot."""
     return Statement(
         "UPDATE servers SET next_at_ms = :now_ms"
         " WHERE next_at_ms > :now_ms AND phase = 'pending' AND region = :region AND slot IS NOT NULL RETURNING id",

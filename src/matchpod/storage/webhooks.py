@@ -135,7 +135,7 @@ def switch_off(webhook_id: str, because: OffBecause, now_ms: int) -> list[Statem
 
 
 def delete(webhook_id: str) -> list[Statement]:
-    """Delete a webhook, and give up its waiting deliveries. Pruning deletes them, because there may be many."""
+    """Delete a webhook, and give up its waiting deliveries. Pruning deletes all its deliveries: there may be many."""
     gone = Statement("DELETE FROM webhooks WHERE id = :id", {"id": webhook_id}, must_change=True)
     return [gone, _give_up_waiting(webhook_id)]
 

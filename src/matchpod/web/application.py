@@ -108,7 +108,7 @@ def create_web(
 
 
 class Application:
-    """The ASGI application of the main port."""
+    """The ASGI application of the main port, and of the port for probes and metrics."""
 
     def __init__(
         self,
@@ -138,7 +138,7 @@ class Application:
 
     @property
     def direct_routes(self) -> Sequence[DirectRoute]:
-        """The routes of log posts and plugin reports, which are answered without a task and a request id.
+        """The routes of log posts, shots and plugin reports, which are answered without a task and a request id.
 
         These posts are most of all requests. If the access log has a line for each post, there are no such routes.
         """
@@ -344,7 +344,7 @@ def _labels(call: Call) -> tuple[str, str]:
 def _preset(metrics: HttpMetrics, endpoints: Sequence[Endpoint]) -> None:
     """Create the time series of usual responses and of our errors, so that they begin at 0.
 
-    A histogram of durations has many series, so it is only created for endpoints that programs call.
+    A histogram of durations has many series, so it is only created in advance for endpoints that programs call.
     """
     for endpoint in endpoints:
         is_for_programs = endpoint.tag in (Tag.API, Tag.INGEST)
@@ -365,7 +365,7 @@ def _is_available_while(endpoint: Endpoint, state: ReadinessState) -> bool:
 
 
 def _is_read(endpoint: Endpoint) -> bool:
-    """True if a read-only process answers it. Posts of game servers must reach the process that drives the match."""
+    """True if a read-only process answers it. Requests of game servers are for the process that drives their match."""
     return endpoint.tag is not Tag.INGEST and (endpoint.method == "GET" or endpoint.is_read)
 
 

@@ -160,7 +160,7 @@ class Parameter(msgspec.Struct, frozen=True, kw_only=True):
     schema: dict[str, object]
     is_required: bool = True
     is_deprecated: bool = False
-    """True if this is an older name of another parameter."""
+    """True if this is a second name of another parameter."""
 
 
 class Endpoint(msgspec.Struct, frozen=True, kw_only=True, eq=False):

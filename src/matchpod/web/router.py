@@ -43,7 +43,7 @@ class Router:
             node.methods[endpoint.method] = endpoint
 
     def find(self, scope: Scope) -> tuple[Endpoint, tuple[str, ...]]:
-        """Return the endpoint and its path parameters; raise NotFoundError or MethodNotAllowedError without one."""
+        """Return an endpoint and its path parameters; raise NotFoundError or MethodNotAllowedError if there is none."""
         node, values = self._walk(scope.get("raw_path") or scope["path"].encode())
         method = scope["method"]
         # HEAD is handled as GET; only the body is not sent.

@@ -136,7 +136,7 @@ async def test_cancel_is_done_once_and_recorded(site: ConsoleSite) -> None:
     assert "Not started yet" not in page.text
     again = await site.request("POST", f"/console/matches/{server_id}/cancel", who=ADMIN, form={})
     assert again.status_code == 409
-    assert "can no longer be done" in again.text
+    assert "is no longer possible" in again.text
     acts = [one[0] for one in await audit(site) if one[1] == server_id]
     assert acts == ["match_created", "match_canceled"]
 

@@ -234,7 +234,7 @@ def _find_object(text: str, key: str) -> _JsonObject | None:
         try:
             found, at = decoder.raw_decode(text, start.start())
         except json.JSONDecodeError as exc:
-            at = max(exc.pos, start.end())  # continue behind the failed attempt, so that the total cost stays linear
+            at = max(exc.pos, start.end())  # continue where parsing failed, so that the total cost stays linear
             continue
         except (ValueError, RecursionError):  # a number with thousands of digits, or thousands of nested lists
             break

@@ -5,7 +5,7 @@ of bytes, possibly extended by new bytes, until the range is acknowledged. Bytes
 missing bytes are reported. A line whose end is missing is dropped: `RoundsPlayed: 12` could have been cut to
 `RoundsPlayed: 1`. `post_order` sorts posts that arrive out of order.
 Three cases are not detected: repeated posts without offsets (CS:GO), a late post of an earlier map load without a time
-stamp, and a post of another map load whose offset happens to continue the current one.
+stamp, and a post of another map load whose offset happens to fit the current one.
 """
 
 from __future__ import annotations
@@ -217,7 +217,7 @@ class LogCursor(msgspec.Struct):
         return (begin > self.end or self._is_other_map(post.game_map)) and not self._is_late(post)
 
     def begins_load(self, post: LogPost) -> bool:
-        """True if the post begins a new map load or comes from a new server process."""
+        """True if the post is the first of a new map load, or of a new server process."""
         if post.begin != 0 or not post.body:
             return False
         if self._is_other_process(post):

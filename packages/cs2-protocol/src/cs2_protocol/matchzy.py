@@ -1,9 +1,9 @@
 """Parse the event posts of MatchZy and compatible plugins into typed reports, without raising.
 
-MatchZy sends each event once, in no guaranteed order, and without a retry. So users of this module compare events with
-the log. Map numbers count from 0 in the plugin and from 1 here; round numbers count from 1 in both. Two fields are
-ignored: `round_end.winner.team` is the leading team, not the winner of the round, and `map_result.winner.side` is
-unreliable.
+MatchZy sends each event once, without a retry and in no guaranteed order, and some events never arrive. So users of
+this module compare events with the log. Map numbers count from 0 in the plugin and from 1 here; round numbers count
+from 1 in both. Two fields are ignored: `round_end.winner.team` is the leading team, not the winner of the round, and
+`map_result.winner.side` is unreliable.
 """
 
 from __future__ import annotations

@@ -104,7 +104,7 @@ class AuthAccepted(msgspec.Struct, frozen=True):
 class AuthRefused(msgspec.Struct, frozen=True):
     """The password is wrong or was changed.
 
-    Commands sent before remain unanswered. Further attempts may get the client banned.
+    Commands that are still open are never answered. Further attempts may get the client banned.
     """
 
 
@@ -380,7 +380,7 @@ class ServerConnection:
         return encode_frame(Frame(attempt_id, RESPONSE_VALUE)) + self.deny()
 
     def deny(self) -> bytes:
-        """Return only the packet that rejects a client, for a command without authentication or a password change."""
+        """Return only the rejecting packet, for a command before authentication or after a password change."""
         self.is_authenticated = False
         return encode_frame(Frame(REFUSED_ID, AUTH_RESPONSE))
 

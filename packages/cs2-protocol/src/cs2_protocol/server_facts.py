@@ -121,7 +121,7 @@ def parse_log_state(text: str) -> bool | None:
 
 
 def has_pending_request(listeners: str, url: str) -> bool | None:
-    """True if `logaddress_list_http` prints that a post to this address is in flight; None without the address."""
+    """True if the answer to `logaddress_list_http` says that a post to this URL is in flight; None if not listed."""
     for line in _lines(listeners, MAX_LISTENER_LINES):
         address, _, state = line.strip().partition(" - ")
         if address.strip('"') == url:

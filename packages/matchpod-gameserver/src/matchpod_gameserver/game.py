@@ -23,7 +23,7 @@ from .usage import LOOK_S, Traffic, Usage
 
 HEALTH_S = 2.0  # interval of health reports: less than half of the default health period of Agones
 RCON_S = 5.0  # timeout for an answer over RCON; a server does not answer while it loads a map
-REFUSED_S = 10.0  # pause after a rejected password: CS2 bans a client after 5 rejections within 30 s
+REFUSED_S = 10.0  # pause after a rejected password: CS2 bans an address after 5 of them within 30 s
 MAX_REFUSED = 4  # more than 1, because RCON may be open before the game has executed the .cfg file with the password
 QUIT_SHARE = 0.4  # share of the grace period to wait after `quit`; SIGTERM gets the rest
 

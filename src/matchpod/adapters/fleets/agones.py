@@ -106,7 +106,7 @@ class AgonesFleet:
 
     @property
     def fault(self) -> str | None:
-        """Why the fleet is currently unavailable; None if it is available, or if `follow` is not running."""
+        """Why the fleet is currently unavailable, as last found by `check` or `follow`; None if no fault is known."""
         return self._cache.fault
 
     @property
@@ -140,7 +140,7 @@ class AgonesFleet:
         return faults
 
     async def probe(self) -> str | None:
-        """Try to log in to a waiting server. Return what is wrong; None if the login worked or could not be tried."""
+        """Try to log in to a waiting server. Return what is wrong; None if it worked, or if the result is unknown."""
         try:
             secrets = self._options.read_secrets()
             listed = await self._client.servers(self._options.server_labels)

@@ -25,7 +25,7 @@ from matchpod.ports import FleetUnavailableError, ServerOrder
 
 FIRST_PAUSE_S = 0.1
 MAX_PAUSE_S = 1.0
-"""Upper bound in seconds of the exponential backoff between allocation attempts; FIRST_PAUSE_S is the first delay."""
+"""FIRST_PAUSE_S and MAX_PAUSE_S are the bounds in seconds of the backoff, with jitter, between allocation attempts."""
 
 LOOKUPS = 4
 """Number of searches for the server of a failed call, spread over `settle_s`."""
@@ -71,7 +71,7 @@ class Allocations:
         return self.cache is not None and any(map(agones_servers.is_allocated, self.cache.of_match(server_id)))
 
     def is_fresh(self, server_id: str) -> bool:
-        """True if the match's server has just been allocated, or if this is the first call for the match."""
+        """True for `fresh_s` after the server was allocated or, if that time is unknown, after the first call."""
         now_s = asyncio.get_running_loop().time()
         return now_s - self._allocated_s.setdefault(server_id, now_s) < self._options.fresh_s
 

@@ -123,7 +123,7 @@ class _TakeOver:
             try:
                 await console.run(self._command)
             except ports.ConsoleLostError:
-                pass  # the server closes all connections when its password changes, even before answering
+                pass  # the server closes all connections when its password changes, perhaps before it answers
             finally:
                 await console.close()
             return

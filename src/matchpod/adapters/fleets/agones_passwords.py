@@ -150,7 +150,7 @@ class Passwords:
                 pass  # `read` has already recorded the fault
             except DatabaseError as exc:
                 about = {"region": self._options.region, "reason": str(exc)}
-                _log.debug("count of fleet secret rejections unavailable", extra=about)
+                _log.debug("fleet secret rejections not read or stored", extra=about)
             except Exception:  # noqa: BLE001 - the loop must survive
                 _log.exception("fleet secret check failed")
             await asyncio.sleep(self._options.read_s)

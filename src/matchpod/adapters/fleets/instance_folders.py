@@ -1,7 +1,7 @@
 """Run each server in its own folder, which `matchpod-gameserver` creates from a shared installation and removes again.
 
-`matchpod-gameserver` runs as the user of the servers, who owns the folders. It locks the folder and then executes the
-server in its own process. The server keeps the lock, so a folder in use is never removed.
+`matchpod-gameserver` runs as the user of the servers, who owns the folders. It locks the folder, and then becomes the
+server by `exec`. The server keeps the lock, so a folder in use is never removed.
 """
 
 from __future__ import annotations

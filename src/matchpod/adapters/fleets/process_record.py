@@ -29,7 +29,7 @@ KEPT_LOG_BYTES = 100_000
 """Number of bytes at the end of the output that are kept when it is truncated."""
 
 CHECK_S = 1.0
-"""Interval in seconds at which a process is checked if the system cannot report its end."""
+"""Interval in seconds at which a process is checked if the system does not report its end."""
 
 GONE = (FileNotFoundError, ProcessLookupError)
 """Errors that mean that a process is gone. After any other error, the state of the process is unknown."""
@@ -97,7 +97,7 @@ def age_s(process: ProcessId) -> float:
 async def wait_for_end(process: ProcessId) -> None:
     """Wait until a process has ended, even if it is not our child.
 
-    The system reports its end (pidfd). If the system does not support that, the process is checked every CHECK_S.
+    The system reports its end (pidfd). If the pidfd cannot be opened, the process is checked every CHECK_S seconds.
     """
     loop, ended = asyncio.get_running_loop(), asyncio.Event()
     try:

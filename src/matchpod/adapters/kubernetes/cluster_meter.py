@@ -35,7 +35,7 @@ class ClusterMeter:
         """Record a finished call to allocate a game server."""
 
     def relisted(self) -> None:
-        """Record that all game servers are listed again, because changes may have been missed."""
+        """Record that all game servers are listed: at the start, every few minutes, or after missed changes."""
 
     def watch_confirmed(self) -> None:
         """Record that the watch of the game servers works: it was opened, or has yielded an event."""

@@ -96,7 +96,7 @@ def damage_pairs(rounds: Sequence[StoredRound], team1_name: str, team2_name: str
 
 
 def counted_kills(items: Iterable[TimelineItem]) -> list[KillItem]:
-    """Return the kills that count: not those before a restart, or in rounds dropped by restoring a backup."""
+    """Return the kills (also team kills) except those before a restart, or in rounds dropped by restoring a backup."""
     kills: list[KillItem] = []
     for item in items:
         if isinstance(item, KillItem):

@@ -78,7 +78,7 @@ class BlindAndSmoke(msgspec.Struct, tag=True):
         return CheatSuspected(kill.at_ms, kill.killer, KIND, self._reason(), kill.weapon)
 
     def _is_suspicious(self) -> bool:
-        """True if headshots on unseen enemies, or all kills of unseen enemies, reach both of their thresholds."""
+        """True if headshots or all unseen kills are a large share, and enough of them are new since the last report."""
         has_headshots = self.headshots - self.told_headshots >= MIN_HEADSHOTS
         has_unseen = self.unseen - self.told_unseen >= MIN_UNSEEN
         return (has_headshots and self.headshots * 100 >= self.kills * MIN_HEADSHOT_PERCENT) or (

@@ -32,7 +32,7 @@ DEATHMATCH_BASE_PERCENT = 80
 not cost a round."""
 
 MAX_CHANCE = 1 / 2000
-"""Threshold: a headshot rate is reported if the best honest player would reach it with a lower probability."""
+"""A headshot rate is reported if the probability that the best honest player reaches it is below this threshold."""
 
 GROWTH = 10
 """Factor by which the probability must drop for another report on a later map."""

@@ -62,7 +62,7 @@ class MatchAlarms(MatchState, kw_only=True):
     def _not_ready_ms(self) -> int | None:
         """Return the deadline for the players or an action to start play; None if the match does not wait for that.
 
-        If the last player entered shortly before the deadline, it is extended to one load time after they entered.
+        It is never earlier than one load time after the last awaited player entered.
         """
         if self.start_awaited_ms is None or not self._awaits_start():
             return None

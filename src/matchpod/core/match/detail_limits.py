@@ -1,7 +1,7 @@
 """Limit the details stored per map by the settings of the match, so that the server's log cannot exhaust the memory.
 
 Kills above the limit are not added to the timeline, and the map is marked as incomplete. Far above the limit, the match
-is canceled.
+fails.
 """
 
 from __future__ import annotations

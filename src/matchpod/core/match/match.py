@@ -25,7 +25,7 @@
 #   or once the plugin reports the end of the series.
 #   Such a map keeps its last known score, and has a winner only if the plugin's reports determine the winner.
 #   A series with such a map ends when all maps are over, or when reports or known winners decide the series.
-# - An action that changes the roster, extends the time to join or ends the match has this effect when it is requested.
+# - An action that changes the roster, extends the time to join or ends the match does so on request, if still possible.
 #   Most actions are done once the server's log or its plugin confirms them, and fail without confirmation in time.
 #   See `match_actions`.
 # - A person may order the start: play begins without the listed players who are not connected.

@@ -146,7 +146,7 @@ class Presence(msgspec.Struct, kw_only=True):
         return tuple(player for player in self.awaited if self._loading_ms(player) is not None)
 
     def loading_since_ms(self) -> int | None:
-        """Return when the most recent of the loading awaited players began to load the map; None if none is loading."""
+        """Return the latest time at which an awaited player who is loading began to load; None if none is loading."""
         return max((at_ms for player in self.awaited if (at_ms := self._loading_ms(player)) is not None), default=None)
 
     def is_team_here(self, team: Team, now_ms: int, *, load_ms: int) -> bool:
@@ -363,7 +363,7 @@ class Presence(msgspec.Struct, kw_only=True):
             connection.entered_ms, connection.loading_ms = now_ms, None
 
     def _connect_line_ups(self, event: RoundStarted, now_ms: int) -> None:
-        # Players of a round are connected, even if the lines about it were lost: a match in play must not appear empty.
+        # Players in a round are connected, even if their connect lines are lost: a match in play must not look empty.
         for player_id in (*event.team1, *event.team2):
             if is_human(player_id) and player_id not in self.connected and not self.is_outsider(player_id):
                 self._connect(player_id, PlayerConnection(UNKNOWN_USER_ID, "", now_ms))

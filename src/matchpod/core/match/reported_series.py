@@ -22,9 +22,9 @@ class ReportedSeries(msgspec.Struct, kw_only=True, omit_defaults=True):
     """The latest reports of the plugin.
 
     `live_number` is the number of a map that was reported live before the log shows it. `over_since_ms` is when the
-    grace period for missing lines and reports began: at the reported end of the series, or when its maps were over. If
-    a map seems to go live again after lost lines, `cut` keeps its previous state, because a later map may have gone
-    live instead.
+    grace period for missing lines and reports began: when the plugin reported the end of the series, or when known wins
+    or the end of all maps ended it. If a map seems to go live again after lost lines, `cut` keeps its previous state,
+    because a later map may have gone live instead.
     """
 
     rules: SeriesRules
@@ -48,7 +48,7 @@ class ReportedSeries(msgspec.Struct, kw_only=True, omit_defaults=True):
                 pass  # does not fit the series format, or the series was aborted
 
     def _score_of(self, report: SeriesReported) -> tuple[int, int]:
-        return self.rules.given.plus(report.team1_maps, report.team2_maps)  # the plugin does not count given maps
+        return self.rules.given.plus(report.team1_maps, report.team2_maps)  # the plugin does not count `mapsWon`
 
     def extend_wait(self, now_ms: int) -> None:
         """Restart the grace period: the beginning of a round shows that log lines still arrive."""
@@ -119,7 +119,7 @@ class ReportedSeries(msgspec.Struct, kw_only=True, omit_defaults=True):
         return not unknown_maps(maps) or self.score is not None or self.is_decided(maps)
 
     def unassigned_wins(self, maps: Sequence[PlayedMap]) -> tuple[int, int] | None:
-        """Return each team's wins in the final score beyond the known wins; None if no score fits the known wins."""
+        """Return each team's wins in the final score beyond the known wins; None without a score that fits them."""
         return None if self.score is None else self.rules.unassigned_wins(self.score, winners_of(maps))
 
     def accounts_for(self, maps: Sequence[PlayedMap]) -> bool:

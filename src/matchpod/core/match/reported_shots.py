@@ -5,12 +5,12 @@ map. Counts are used only if they cannot belong to another map; otherwise the sh
 """
 
 # RULES
-# - The counts of an earlier map, and of a finished map except for its last round, no longer change.
+# - The counts of earlier maps no longer change, nor do those of a finished last map, except for its last round.
 #   A report that contradicts these counts belongs to another map.
 # - A map that is not live yet has no shots. A report that names such a map may belong to the current map.
 #   It does if it repeats counts of the current map and ends with the current map's last round.
 # - A report that names the live map, but has a round that it has not reached, may belong to the previous map.
-#   It does if the last round of the previous map has no count yet, and the report repeats counts of that map.
+#   It does if the last round of that map has no count yet, and the report repeats its counts and ends with that round.
 #   If the last round of the previous map has a count, the report is ahead of the log and belongs to the live map.
 
 from __future__ import annotations

@@ -36,7 +36,7 @@ def schema_ref(name: str) -> Schema:
 
 
 def text(check: TextCheck | None = None, *, longest: int | None = None, **schema: object) -> FieldRule[str]:
-    """Return the rule for a string that passes a check. `longest` is the maximum length in its schema."""
+    """Return the rule for a string that passes a check. With `longest`, its schema allows 1 to `longest` characters."""
 
     def read(value: object, path: FieldPath, faults: Faults) -> str | None:
         if not isinstance(value, str):

@@ -138,7 +138,7 @@ def reason_fault(text: str) -> Fault | None:
 
 
 def person_fault(text: str) -> Fault | None:
-    """Check the name of a person at the caller's platform, by the same rules as the reason of a ruling."""
+    """Check the name of a person at the caller's platform, by the same rules as a reason."""
     return _trimmed_fault(text, MAX_PERSON)
 
 

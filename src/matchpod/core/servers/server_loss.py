@@ -154,7 +154,7 @@ def find_together(silence: Silence, others: Mapping[str, Silence], limits: LossL
 
 
 def newest_of_each_region(silences: Mapping[str, Silence]) -> dict[str, Silence]:
-    """Return at most MAX_SHARED silences per region: the newest, their cause may affect other servers too."""
+    """Return the newest silences per region, at most MAX_SHARED. Servers of other processes may have the same cause."""
     found: dict[str, Silence] = {}
     counts = Counter[str]()
     for key, silence in sorted(silences.items(), key=lambda item: item[1].since_ms, reverse=True):

@@ -22,7 +22,7 @@ from matchpod.core.stats.player_line import LiveCount, PlayerLine, RoundShots, r
 from matchpod.core.stats.round_record import MAX_ROWS, RoundRecord, Shots
 from matchpod.core.stats.round_totals import compute_totals
 
-# Upper bound of recorded round numbers, against long lists caused by an invalid number. No map reaches it.
+# Missing rounds are recorded only below this number, so that an invalid number creates no long list. No map reaches it.
 MAX_ROUND_NUMBER = 500
 
 # Suicides within this time (ms) before a restore do not count: the restore kills all players before it is logged.

@@ -24,7 +24,7 @@ _NEVER: Final = -1
 
 
 class MvpCount(msgspec.Struct, frozen=True, gc=False):
-    """The known number of rounds in which a player was MVP. `is_complete` is False if there may be further rounds."""
+    """The known number of rounds in which a player was MVP. `is_complete` is False if there may be more such rounds."""
 
     number: int
     is_complete: bool = True

@@ -26,7 +26,7 @@ PENDING: Final = "pending"
 TRIES: Final = "tries"
 """Kinds of attention whose cause is usually the region of the match."""
 SEVERAL_TRIES: Final = 2
-"""Minimum number of matches on their second server from which on the region is assumed to be the cause."""
+"""Minimum number of matches on a second or later server from which on the region is assumed to be the cause."""
 LEADS: Final = "leads"
 """The kind of attention for anti-cheat detections."""
 

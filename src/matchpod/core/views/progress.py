@@ -52,7 +52,7 @@ class WaitingFor(StrEnum):
     FREE_SERVER = "free_server"
     """The match waits for a free server in its region. At the deadline it fails with `no_capacity`."""
     PLAYERS_TO_JOIN = "players_to_join"
-    """The match waits for missing listed players, or for its first player. At the deadline it is canceled."""
+    """The match waits for missing players, or for its first player. At the deadline it is canceled or forfeited."""
     PLAYERS_TO_RETURN = "players_to_return"
     """The match waits for players to return, because all have left. At the deadline it ends."""
     SIDES = "sides"
@@ -132,7 +132,7 @@ class Stays(msgspec.Struct):
 
     by_player: dict[PlayerId, Stay] = msgspec.field(default_factory=dict)
     are_all_here: bool = False
-    """True if all listed players are connected."""
+    """True if all listed players are connected. An update changes nothing until a player leaves or is added."""
 
     def update(self, match: Match, now_ms: int, *, match_ms: int) -> None:
         """Record which players have connected or left. `match_ms` is the time on the clock of the match's timeouts."""

@@ -23,7 +23,7 @@ class WallGroup(StrEnum):
     QUEUED = "queued"
     """Waiting for a free server."""
     FAILED = "failed"
-    """Ended without a result, although its cancellation was not requested."""
+    """Ended without a result, but not canceled on request."""
     CANCELED = "canceled"
     """Canceled recently by a person or a program of the organization, or by an operator."""
     FINISHED = "finished"

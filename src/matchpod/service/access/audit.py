@@ -223,7 +223,7 @@ class Audit:
         return await people_of(self._db, actors)
 
     async def list(self, principal: Principal, query: AuditQuery) -> AuditPage:
-        """Return a page of the caller's audit log, newest first. The web layer has already checked scope and role."""
+        """Return a page of the organization's audit log, newest first. The web layer has checked scope and role."""
         size = query.page_size
         found = await self.page(principal.org_id, before_id=query.before, limit=size + 1)
         names = await self._actor_names(principal.org_id, {item.actor for item in found[:size]})

@@ -1,8 +1,8 @@
 """Log people in to the console, with a single-use link or an API key, and check their sessions.
 
 The cookie of a session is a random token; only its hash is stored. A session ends after IDLE_MS without use, after
-MAX_MS, in the console, or when its key is revoked or expires. The API accepts only keys, no cookies. Repeated log-ins
-with a key are counted in the audit entry of its first log-in.
+MAX_MS, when it is ended in the console, or when its key is revoked or expires. The API accepts only keys, no cookies.
+For REPEAT_MS after a log-in with a key, further log-ins with it are counted in the audit entry of the first.
 
 Versions without roles treat every link and session that they find as that of an owner. Links and sessions of other
 roles are therefore stored under a different kind of hash, which those versions do not look up.
@@ -56,7 +56,7 @@ MAX_SESSIONS: Final = 50
 LOG_INS_PER_MINUTE: Final = 10
 """Maximum number of log-ins per key and minute, because each log-in writes to the database. People need fewer."""
 REPEAT_MS: Final = HOUR_MS
-"""Time after a key's first log-in in which further log-ins only increase a count in its audit entry."""
+"""Time after a log-in with its own audit entry in which further log-ins with the key only increase its count."""
 MAX_REMEMBERED: Final = 10_000
 """Maximum number of keys whose last log-in entry is remembered; they take one or two megabytes. A log-in with a key
 that is not remembered gets a new entry."""
@@ -299,7 +299,7 @@ class ConsoleSessions:
     @unavailable_on_outage
     async def log_out(self, user: ConsoleUser) -> None:
         statements = [console_sessions.end(user.session_id)]
-        if recorded_session(user.session_id) == user.session_id:  # not a repeated log-in without an audit entry
+        if recorded_session(user.session_id) == user.session_id:  # its log-in has an audit entry
             statements.append(self._audit.entry(Action.LOGGED_OUT, org_id=user.org_id, actor=user.session_id))
         await self._db.write(statements)
 

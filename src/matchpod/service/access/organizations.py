@@ -1,7 +1,7 @@
 """Manage organizations and their API keys, and authenticate requests.
 
 A key is shown once, at creation; only its SHA-256 is stored (256 random bits need no slow hash). Unknown, revoked and
-expired keys get the same error text, so that it does not reveal which keys exist; only a missing or malformed header
+expired keys get the same error text, so the text does not reveal which keys exist; only a missing or malformed header
 gets another text. Keys are cached for CACHE_MS, so for that time other processes may still accept a key that was
 revoked.
 """

@@ -95,7 +95,7 @@ def attempt_headers(
     version: str,
     authorization: str | None = None,
 ) -> dict[str, str]:
-    """Return the headers of a delivery attempt. A retry has the same id, but a new timestamp."""
+    """Return the headers of an attempt, signed with every secret. A retry has the same id, but a new timestamp."""
     headers = {
         "Content-Type": "application/json",
         "User-Agent": f"Matchpod/{version}",

@@ -26,7 +26,7 @@ from matchpod.storage.callback_lists import CallbackSummary
 
 MAX_REDELIVERED: Final = 1_000
 """Maximum number of callbacks per redelivery request. For further callbacks, the caller sends another request with the
-time in the response (`next_since`)."""
+time in the response (`nextSince`)."""
 
 SINGLE_PER_MINUTE: Final = 120
 MANY_PER_MINUTE: Final = 6

@@ -117,7 +117,7 @@ class CallbackDispatcher(QueueDispatcher[CallbackRow]):
         return Prepared(request=self._request(row, terms, headers), context=context)
 
     def retry_at_ms(self, row: CallbackRow, number: int) -> int | None:
-        # Attempts on request have numbers above MAX_ATTEMPTS, so they are not retried.
+        # The number of an attempt on request is at least MAX_ATTEMPTS, so it is not retried.
         return None if number >= MAX_ATTEMPTS else self._clock.now_ms() + self._retry_after_ms
 
     def was_sent(self, row: CallbackRow, prepared: Prepared, delivery: ports.Delivery, began_ms: int) -> None:
@@ -131,7 +131,7 @@ class CallbackDispatcher(QueueDispatcher[CallbackRow]):
         self._metrics.callback_s.observe(delivery.duration_ms / 1000)
         if is_given_up:
             self._metrics.callbacks_given_up.inc()
-        if delivery.is_success and row.attempts < MAX_ATTEMPTS:  # without attempts on request
+        if delivery.is_success and row.attempts < MAX_ATTEMPTS:  # later attempts are on request
             self._metrics.callback_delay_s.observe(max(0, self._clock.now_ms() - row.created_at_ms) / 1000)
 
     def _request(self, row: CallbackRow, terms: CallbackTerms | None, headers: dict[str, str]) -> ports.CallbackRequest:

@@ -33,7 +33,7 @@ class PrivateCallbacks:
 
     @property
     def is_watching(self) -> bool:
-        """True if requests must be checked for a proxy: the settings do not decide, and no evidence is stored."""
+        """True if requests must be checked: private addresses are allowed by default, and no evidence is stored."""
         return self._by_settings and not self._is_explicit and not self._is_stored
 
     async def are_allowed(self) -> bool:
@@ -48,7 +48,7 @@ class PrivateCallbacks:
         self._close(header)
         try:
             await proxy_evidence.store(self._db, header)
-        except DatabaseError as exc:  # do not fail the request; the next one is evidence, too
+        except DatabaseError as exc:  # do not fail the request; the next one through the proxy is stored
             _log.warning("evidence of proxy not stored", extra={"reason": str(exc)})
         else:
             self._is_stored = True

@@ -36,7 +36,7 @@ PAGE: Final = 64
 rows."""
 
 CANDIDATES: Final = 1_024
-"""Maximum number of due rows that are read per claim. The rows to claim (at most PAGE) are chosen from them."""
+"""Maximum number of due rows per query. The rows to claim (at most PAGE) are chosen from these rows."""
 
 KNOWN_RECEIVERS: Final = 10_000
 """Maximum number of receivers for which the dispatcher remembers whether they answered the last attempt."""
@@ -50,8 +50,8 @@ POLL_S: Final = 1.0
 it."""
 
 ROOM_S: Final = 0.1
-"""Delay in seconds between the end of an attempt and the poll that it triggers if due rows are waiting. Polls are then
-expensive, so all attempts that end within the delay trigger only one poll."""
+"""Delay in seconds between the end of an attempt and the poll that it triggers if due rows may be waiting because of a
+limit. Polls are then expensive, so all attempts that end within the delay trigger only one poll."""
 
 DATABASE_RETRY_S: Final = 1.0
 """Delay in seconds before a failed use of the database is retried."""
@@ -163,7 +163,7 @@ class QueueDispatcher(ABC, Generic[Row]):
 
     @abstractmethod
     def receiver(self, row: Row) -> Receiver:
-        """Return the receiver of a row, by which concurrent attempts are limited."""
+        """Return the receiver of a row, as stored in the queue. Concurrent attempts are limited per receiver."""
 
     @abstractmethod
     async def prepare(self, row: Row) -> Prepared | Unsendable | PutOff:
@@ -249,7 +249,7 @@ class QueueDispatcher(ABC, Generic[Row]):
             pass
 
     async def _claim_page(self) -> bool:
-        """Claim due rows of receivers below their limits, and start to send them. True if more rows may be due."""
+        """Claim due rows of receivers below their limits, and start to send them. True if more may be claimed now."""
         full_orgs, full_hosts = self._shares.full_organizations(), self._shares.full_receivers()
         self._is_limited = bool(full_orgs or full_hosts or self._shares.free <= 0)
         if self._shares.free <= 0:
@@ -374,7 +374,7 @@ class QueueDispatcher(ABC, Generic[Row]):
         try:
             await self._retry_while_unavailable(lambda: self._db.write(statements))
         except ports.NothingChangedError:
-            # The lease expired before the attempt was recorded, and the row was sent again, with the same id.
+            # The lease expired before the attempt was recorded, and the row was sent again. Receivers recognize its id.
             _log.warning("duplicate %s delivery", self.what, extra=self.log_fields(row))
             return
         await self.after_recording(row, number, delivery)

@@ -430,9 +430,9 @@ async def _to_its_end(work: Awaitable[None]) -> None:
 def refusal_of(row: ServerRow, head: UploadHead, now_ms: int) -> str | None:
     """Return why the match that an upload's token belongs to rejects its demo; None if the demo is accepted.
 
-    A server of a static fleet may upload the demo of a match only after it was configured for the next match. It then
-    sends the next match's token with the earlier match's id. Such a demo is rejected: the earlier match no longer has
-    the server and may be of another organization, so nothing proves that the demo is from this server.
+    A server of a static fleet may be configured for its next match before it uploads the demo of the earlier match. It
+    then sends the next match's token with the earlier match's id. Such a demo is rejected: the earlier match no longer
+    has the server and may be of another organization, so nothing proves that it was played on this server.
     """
     if not settings_of(row).record_demo:
         return "the match is not recorded"

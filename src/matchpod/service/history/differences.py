@@ -46,7 +46,7 @@ _LISTS: Final[Mapping[DifferencePart, tuple[str, tuple[str, ...]]]] = {
 
 
 class Difference(msgspec.Struct, frozen=True, kw_only=True, rename="camel"):
-    """A field with different values or, if `field` is None, an entry of a list that was added or removed."""
+    """A field that differs or, if `field` is None, a list entry that was added or removed. A missing value is unset."""
 
     part: DifferencePart
     map_number: int | None = None

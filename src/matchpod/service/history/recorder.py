@@ -189,7 +189,7 @@ class Recorder:
         return pages
 
     async def _align(self) -> None:
-        """Renumber new items to continue the stored timelines, because another version may have numbered those."""
+        """Continue the numbers of the stored timelines, even if another version numbered their items differently."""
         self._is_aligned = True
         for played in self._fold.match.maps:
             map_id = identifiers.map_id(self._row.game_id, played.number)

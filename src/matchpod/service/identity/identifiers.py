@@ -79,7 +79,7 @@ def new_check_id(now_ms: int, random_bytes: bytes) -> str:
 
 
 def is_check_id(text: str) -> bool:
-    """True if the text has the format of a check id."""
+    """True if the text has the prefix of a check id."""
     return text.startswith(_CHECK)
 
 

@@ -24,8 +24,8 @@ class ConsoleRole(StrEnum):
     """A role that only links to the console can give. No key has this role."""
 
     REFEREE = "referee"
-    """May request actions on matches, acknowledge matches and redeliver callbacks, but not create, cancel or rule on
-    matches."""
+    """May do everything with a match except create, cancel or rule on it: for example request actions, acknowledge or
+    claim the match, and redeliver its callback."""
     CASTER = "caster"
     """May only read matches, including how to connect to their servers."""
 
@@ -144,7 +144,7 @@ class KeyView(msgspec.Struct, frozen=True, kw_only=True, rename="camel"):
 
 
 class NewKey(msgspec.Struct, frozen=True, kw_only=True):
-    """A new key and its text. Only the hash of the text is stored."""
+    """A new key and its text. Only the hash and the first characters of the text are stored."""
 
     text: str
     view: KeyView

@@ -89,7 +89,7 @@ class IngestBudgets:
         self._budgets: OrderedDict[str, Budget] = OrderedDict()
 
     def take(self, token: str, size: int, speed: float) -> Budget | None:
-        """Subtract a post from its token's budget, which is returned; None if the post has to wait."""
+        """Charge a post to its token's budget, and return the budget; None if the post has to wait."""
         budget = self._budget(token)
         if budget.taken >= MAX_AT_ONCE or budget.turns.locked() or budget.wait_s(self._monotonic(), speed):
             return None

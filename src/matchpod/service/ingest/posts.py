@@ -77,7 +77,7 @@ Body = bytes | Callable[[], Awaitable[bytes]]
 
 _log = logging.getLogger(__name__)
 
-# This need not match only tokens from `new_token`, but excludes NUL and lone surrogates, which databases reject.
+# Matches more than the tokens of `new_token`, but excludes NUL and lone surrogates, which databases reject.
 _TOKEN: Final = re.compile(r"[0-9A-Za-z_-]{1,128}")
 
 
@@ -99,7 +99,7 @@ _REFUSED: Final = {Receipt.UNKNOWN_SENDER: "unknown", Receipt.MATCH_ENDED: "ende
 
 
 class _Sender(msgspec.Struct, frozen=True):
-    """The server that a token belongs to. `open_until_ms` is None if its match has ended.
+    """The server that a token belongs to. `open_until_ms` is None if its match has ended, which is final.
 
     A cached sender is used while this process drives its match on this server, otherwise until `open_until_ms`. So a
     post of a server that was just replaced may still be stored. It does not count, because its attempt is not the

@@ -145,7 +145,7 @@ def _up_to_its_bracket(value: bytes) -> bytes:
 
 
 def continues_line(body: bytes) -> bool:
-    """True unless a log post begins with a timestamp. It may then continue a line or a multi-line command."""
+    """True if a log post may continue a line or a multi-line command, because it does not begin with a timestamp."""
     return _LINE_START.match(body) is None
 
 

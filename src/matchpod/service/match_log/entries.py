@@ -57,7 +57,7 @@ class EntryKind(StrEnum):
     ACTION_ANSWERED = "action_answered"
     """The server's answer to an action."""
     OVER_QUOTA = "over_quota"
-    """The server has sent more bytes than may be stored per match. The match is canceled."""
+    """The server has sent more bytes than may be stored per match, so the match fails."""
     SET_ASIDE = "set_aside"
     """An entry that could not be applied, and whose kind was replaced with this one. It counts as lost, like a gap in
     the log."""

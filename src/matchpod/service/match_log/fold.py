@@ -61,8 +61,8 @@ OBSERVE_MS: Final = 30_000
 counts toward deadlines."""
 
 LATE_MS: Final = 2_000
-"""Minimum delay, of the process at a deadline or of a database read before it, after which the deadline does not fire
-at once: the machine or the database was stalled, and servers are about to resend their posts."""
+"""A deadline that is noticed later than this, or after a database access that took longer, does not fire at once: the
+machine or the database was stalled, and servers are about to resend their posts."""
 
 MAX_DEADLINES: Final = 100
 """Maximum number of deadlines that a call of `advance` fires. This is a safeguard: only a few are ever due at a
@@ -370,7 +370,7 @@ class Fold(msgspec.Struct):
         return None if found is None else (self._postpone(found[0] + self.reader.skipped_ms), found[1])
 
     def _postpone(self, due_ms: int) -> int:
-        """Return when a deadline fires at the earliest, because it may have to wait after the match was resumed."""
+        """Return when a deadline fires at the earliest. It may have to wait after the match was resumed."""
         return max(due_ms, min(self.deadlines_wait_until_ms, due_ms + MAX_WAIT_MS))
 
     def result(self) -> bytes:

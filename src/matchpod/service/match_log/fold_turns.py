@@ -193,7 +193,7 @@ class FoldTurns:
             self._plan(self._turn_s + self._turn_s / self._share)
 
     def _pass_on(self) -> None:
-        """Wake the next fold if the turn has time left. To wake all folds would cost more than their entries."""
+        """Wake the next fold if the turn has time left. To wake all costs more than to apply their entries."""
         if self._waiting and self.has_time():
             self._wake_next()
 

@@ -14,10 +14,10 @@ from typing import Final
 from matchpod.service.match_log.live import Answer, LocalMatch
 
 FEW_MATCHES: Final = 32
-"""Maximum number of driven matches up to which no answer is delayed."""
+"""Maximum number of driven matches at which no answer is delayed."""
 
 HOLD_S_PER_MATCH: Final = 0.003
-"""Minimum time in seconds between two answers to the same server, multiplied by the number of driven matches."""
+"""Minimum time in seconds between two answers to the same server, per match that this process drives."""
 
 MAX_HOLD_S: Final = 1.5
 """Upper limit in seconds of the minimum time between two answers. A server that dies loses the lines not posted yet."""

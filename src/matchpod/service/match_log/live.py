@@ -127,7 +127,7 @@ class LocalMatch:
             self.woken.set()
 
     def compare(self, seq: int, now_ms: int, *, applied_seq: int) -> None:
-        """Compare with the newest number in the database; `applied_seq` is from before that number was read.
+        """Compare with the newest number in the database. `applied_seq` was the last applied number before that read.
 
         Wake the runner if it misses an entry that was in the database at the previous call: another process must have
         stored that entry. (Newer entries may still be enqueued by this process.) Also wake the runner if it must act

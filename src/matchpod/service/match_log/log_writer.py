@@ -1,7 +1,7 @@
 """Append entries to the logs of matches.
 
 Waiting entries are committed in one transaction, then applied match by match. While this process drives few matches, a
-commit begins when the first entry arrives. With many matches, a commit begins at each tick, or at once if an entry may
+commit begins when the first entry arrives. With many matches, a commit begins once per tick, or at once if an entry may
 end a round or precede the end of a map. A post is answered after it was stored, or later if many matches are driven
 (`held_answers.py`). Servers resend unanswered posts, so nothing is lost if this process dies.
 """

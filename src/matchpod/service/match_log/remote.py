@@ -128,7 +128,7 @@ class RemoteMatches:
                 return
 
     async def _is_same(self, server_id: str, seq: int, received_ms: int, stored: RawEntry | None) -> bool:
-        """True if the entry that was applied is still stored under its number.
+        """True if the database has not lost the entry that was applied under this number.
 
         Otherwise the database has failed over to a standby without the last entries, and their numbers are used again.
         """

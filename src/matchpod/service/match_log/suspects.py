@@ -33,7 +33,7 @@ MAX_DEATHS: Final = 3
 unlikely that three processes are killed by chance during the same entry."""
 
 MAX_MATCH_DEATHS: Final = 10
-"""Number of deaths after which a match is given up, so that it does not kill processes forever."""
+"""Number of deaths after which a match is ended, so that it does not kill processes forever."""
 
 MAX_RESUMING: Final = 4
 """Maximum number of matches that a process resumes concurrently with a shared database. If it dies, they are
@@ -105,8 +105,8 @@ class Suspects:
         self._turns.is_resuming, self.resuming_count = True, self.resuming_count + 1
         try:
             deaths, has_failed = await unfinished.count_deaths(self._db, row.id, self._owner)
-            # Without a shared database, the file is always there, and names the entry. A record would name only the
-            # match.
+            # Without a shared database, the local file is enough, because it names the entry. A record would name only
+            # the match.
             is_recorded = self._db.is_shared or bool(deaths)
             async with (
                 self._resuming_alone() if deaths else self._resuming_beside_others(),

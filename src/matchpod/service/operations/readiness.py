@@ -21,7 +21,7 @@ CHECK_S: Final = 2.0
 """Timeout of the database check in seconds. It is shorter than the usual timeout of a readiness probe."""
 LATE_MS: Final = 4_000
 """Time for which all database checks must time out before the process is not ready. If one slow write were enough, a
-load balancer would stop using all replicas of the database at once."""
+load balancer would at once stop using all replicas that share the database."""
 WRITE_CHECK_MS: Final = 5_000
 """Time for which the result of a write check is cached. Probes arrive every second, and each write waits for the
 disk."""
@@ -161,7 +161,7 @@ class Readiness:
     async def warnings(self) -> list[str]:
         """Return the problems that do not affect the readiness of this process.
 
-        They do not affect it because a load balancer would otherwise no longer send log posts of running matches.
+        If they did, a load balancer would no longer send this process the log posts of running matches.
         """
         shortage = await self._disk.shortage()
         sentences = [sentence for sentence in (self._read_only, shortage) if sentence is not None]

@@ -49,7 +49,7 @@ class DemoFile(msgspec.Struct, frozen=True, kw_only=True, rename="camel"):
 
 
 class DemoView(msgspec.Struct, frozen=True, kw_only=True, rename="camel"):
-    """The demo of a map. State, reason, size and checksum are those of the last available file, if any."""
+    """The demo of a map. State and reason summarize all files; size and checksum are of the last available file."""
 
     map_id: MapId
     state: DemoStateOfMap

@@ -66,7 +66,7 @@ class History:
 
     @unavailable_on_outage
     async def server_series(self, principal: Principal, server_id: str, query: ListQuery) -> views.SeriesPage:
-        """Return a page with the series of a server: at most one series, or none if the query or game mode has none."""
+        """Return a page with the series of a server, unless its game mode has no series or the query excludes it."""
         await self._own_server(principal, server_id)
         return await self._series_page(principal, msgspec.structs.replace(query, server_id=server_id))
 

@@ -118,7 +118,7 @@ class Ending(msgspec.Struct, frozen=True, kw_only=True, rename="camel"):
     log_complete: bool | None = None
     error: str | None = None
     forfeited_to: Team | None = None
-    """The team that won because the other team forfeited; None if no team forfeited."""
+    """The team that won by forfeit, without playing to the end; None if the match was not forfeited."""
     ruling: Ruling | None = None
     """The current ruling of an admin on the match; None if there is no ruling."""
 
@@ -322,7 +322,7 @@ class ServerItem(msgspec.Struct, frozen=True, kw_only=True, rename="camel"):
 
 
 def visible_row(row: _Row, audience: Audience) -> _Row:
-    """Return the row; unless the audience may see them, without the creator and the secrets in the callback URL."""
+    """Return the row without the creator and the secrets in the callback URL, unless the audience may see them."""
     if audience.sees_creator:
         return row
     return replace(row, created_by=None, callback_url=None if row.callback_url is None else mask_url(row.callback_url))

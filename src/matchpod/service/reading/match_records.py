@@ -15,7 +15,7 @@ from matchpod.storage import outbox, raw_log, servers
 from matchpod.storage.servers import ServerRow
 
 PAGE: Final = 4
-"""Number of log entries per database read. An entry has usually a few kilobytes, and at most 16 KiB."""
+"""Number of log entries per database read. An entry usually has a few kilobytes, and at most 16 KiB."""
 
 
 class MatchRecords:

@@ -61,5 +61,5 @@ def decoded_settings(settings: bytes) -> GameSettings:
 
 @lru_cache(MAX_STORED)
 def listed_players(settings: bytes) -> tuple[RosterPlayer, ...]:
-    """Return the listed players of a match in the state of a match that no player has joined."""
+    """Return the listed players of a match, none of whom has joined."""
     return expected_roster(decoded_settings(settings))

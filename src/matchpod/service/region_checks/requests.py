@@ -54,7 +54,7 @@ class CheckReport(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class RegionCheckView(msgspec.Struct, frozen=True, kw_only=True, rename="camel"):
-    """A check of a region's game servers, as returned by the API."""
+    """A check of a region's game servers."""
 
     id: Annotated[str, Meta(description="The id of the check.")]
     region: Annotated[str, Meta(description="The code of the region.")]

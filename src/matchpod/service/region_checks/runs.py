@@ -273,7 +273,7 @@ class RegionCheck:
         allocating = asyncio.create_task(self._region.fleet.allocate(order))
         try:
             while not (await asyncio.wait({allocating}, timeout=POLL_S))[0]:
-                if slot:  # do not give way if a cluster may have allocated a pod: it must be checked or deleted
+                if slot:  # without a slot, a cluster may have allocated a pod, which must be checked or deleted
                     await self._go_on()
             yield await allocating
         finally:

@@ -49,7 +49,7 @@ class SilentServers:
                     self.report(server_id, silence)
 
     def has_near(self, silence: server_loss.Silence) -> bool:
-        """True if another server of the same host or region is silent."""
+        """True if a server of the same host or region is silent."""
         return any(known.is_near(silence) for known in chain(self._silences.values(), self._remote.values()))
 
     def forget(self, server_id: str) -> None:

@@ -31,7 +31,7 @@ class RegionDay(msgspec.Struct, frozen=True, kw_only=True):
     bring_up_p95_ms: int | None = None
     failures: int = 0
     last_failure: str | None = None
-    """Why the newest failed match failed, as a sentence for callers."""
+    """Why the match that failed last has failed, as a sentence for callers."""
     last_failure_at_ms: int | None = None
 
 

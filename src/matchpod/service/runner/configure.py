@@ -278,7 +278,7 @@ async def _wait_for_load(line: ConsoleLine, settings: GameSettings, previous: _L
     """Wait until the first map was loaded after `previous`. Lost connections are reopened; the caller sets the timeout.
 
     The console answers as soon as the map is loaded; in real logs, the first post follows more than a second later. If
-    neither map nor spawn count have changed, the load counts as begun after `begins_s`. This does not apply to workshop
+    neither map nor spawn count has changed, the load counts as begun after `begins_s`. This does not apply to workshop
     maps, because a server stays on the old map while it downloads one. There, only a lost connection shows the
     beginning.
     """
@@ -368,8 +368,8 @@ async def was_played(lease: Lease, deps: Deps) -> bool:
 async def _may_have_begun(lease: Lease, deps: Deps) -> bool:
     """True if the server has certainly received the settings of the match, so that a game on it may be this match.
 
-    With the plugin, the CONFIGURED entry precedes the load of the match and is not enough. But the plugin certainly has
-    the match if it has sent a report, because it gets the address for reports with the match.
+    With the plugin, the CONFIGURED entry precedes the load of the match, so it is not enough. A PREPARED entry or a
+    report of the plugin must have followed: the plugin gets the address for reports with the match.
     """
     if not await _has_entry(lease, deps, EntryKind.CONFIGURED):
         return False

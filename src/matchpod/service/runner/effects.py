@@ -54,7 +54,7 @@ MAP_LOAD_S: Final = 120.0
 """Timeout in seconds of a map load at the speed of a real server. A large workshop map on a slow disk takes long."""
 
 MIN_MAP_LOAD_S: Final = 15.0
-"""Minimum timeout in seconds of a map load, at any speed."""
+"""Minimum timeout in seconds of a map load, however fast the region plays."""
 
 WRONG_MAPS: Final = 3
 """Maximum number of times that the service changes a wrong map. After that, the match fails."""
@@ -64,7 +64,7 @@ START_S: Final = 600.0
 about ten times within this time."""
 
 MIN_START_S: Final = 60.0
-"""Minimum timeout in seconds for play to start, at any speed."""
+"""Minimum timeout in seconds for play to start, however fast the region plays."""
 
 PLUGIN_LOADS_AFTER: Final = 3
 """Number of requests by the rules until the service itself changes the map. Until then, the plugin should change it."""

@@ -29,8 +29,8 @@ class Intervals(msgspec.Struct, frozen=True, kw_only=True):
     """Interval in seconds at which the matches of this process are compared with a shared database, with one query.
     Another process may have ended or acquired a match, or stored log entries."""
     check_s: float = 10.0
-    """Interval in seconds as `watch_s`, but for a database that is not shared. There, only operators' commands end
-    matches."""
+    """The same interval for a database that is not shared. Besides this process, only commands of operators end
+    matches in it."""
     actions_s: float = 0.5
     """Interval in seconds at which action requests are polled that other processes have stored."""
     free_slots_s: float = 5.0

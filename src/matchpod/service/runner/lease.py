@@ -51,7 +51,7 @@ class Lease:
         return servers.token_hash(token) == self.row.log_token_hash
 
     async def write(self, statements: Sequence[Statement]) -> list[list[Row]]:
-        """Execute statements, of which at least one must be fenced; LeaseLostError if the lease is lost."""
+        """Execute statements, at least one of them fenced; return their rows. LeaseLostError if the lease is lost."""
         try:
             return await self._db.write(statements)
         except NothingChangedError as exc:

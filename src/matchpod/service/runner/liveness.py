@@ -1,6 +1,6 @@
 """Check whether the server of a running match is alive: by its process, its log posts and its console.
 
-While log posts arrive, the server is not probed. A command is sent to its console in three cases: no post arrived for
+While log posts arrive, the server counts as alive. A command is sent to its console in three cases: no post arrived for
 longer than usual; it is uncertain which players are on the server; or another server of the same host or region is
 silent. Servers that fall silent together probably have a common cause, so they get more time before they count as lost.
 `core.servers.server_loss` decides whether a server is lost.
@@ -131,7 +131,7 @@ class LivenessProbe:
         self._on_lost(why)
 
     async def _probe(self) -> Judgment:
-        """Ask the fleet about the server. Use the console if there were no posts, or if the players are uncertain."""
+        """Ask the fleet about the server; ask its console if posts have stopped or it is uncertain who is connected."""
         row = self._lease.row
         with self._excusing_delay(FLEET_S):
             fleet = await self._region.fleet.observe(row.id, row.slot or "")

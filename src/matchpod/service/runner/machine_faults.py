@@ -62,7 +62,7 @@ class MachineFaults:
         return region in self._pauses
 
     def may_start(self, region: str, now_ms: int) -> bool:
-        """True if a server may be started in the region now. After a pause, only the first call returns True."""
+        """True if a server may be started in the region now. After each pause, only the first call returns True."""
         pause = self._pauses.get(region)
         if pause is None:
             return True

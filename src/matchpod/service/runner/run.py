@@ -412,13 +412,13 @@ class _Runner:
         self._lose(failure.value)
 
     async def _end_lost(self) -> None:
-        # Write this first, so that the entries that are read then include all posts that were stored before.
+        # Write this before reading, so that posts that are stored during the write are read, too.
         await self._lease.change(error=readable_error(self._lost))
         await self._flush()
         await self._apply_stored()  # may include the last posts of the server
         if self._fold.is_over:
             return
-        self._enqueue(*self._fold.finish())  # only one source may have reported the end of the match
+        self._enqueue(*self._fold.finish())  # accept an end that only one source has reported
         if not self._fold.is_over:
             _log.warning("server lost", extra=self._about(why=self._lost))
             reason = CancelReason.SERVER_LOST if self._failure is None else CancelReason.SERVER_FAILED

@@ -353,7 +353,7 @@ async def _retry(lease: Lease, deps: Deps, region: Region, exc: Exception) -> No
 
 
 async def _wait_for_machine(lease: Lease, deps: Deps, region: Region, error: str) -> None:
-    """Let the match wait as for a free slot. This is no attempt, because any server would have failed."""
+    """Let the match wait as for a free slot. This does not count as an attempt: any server would have failed."""
     row, now_ms = lease.row, deps.clock.now_ms()
     deps.metrics.bring_up_failures.inc(region.code)
     until_ms = deps.machine_faults.record(region.code, now_ms)

@@ -45,7 +45,7 @@ PATIENCE_MS: Final = 1_500
 """Time for which a due match is left to processes that drive fewer matches. It equals three polls."""
 
 RETRY_S: Final = 1.0
-"""Additional delay in seconds before a loop continues after a failure. It does not apply to heartbeats."""
+"""Additional delay in seconds of a loop after a failure, except that of the heartbeats, which must not be late."""
 
 UNUSED_MS: Final = 10_000
 """Time after which a lease without a task is released. It is not 0, because the task of a new lease begins a little
@@ -258,7 +258,7 @@ class Supervisor:
         if before is not None:
             # The earlier task has lost the lease, because the match was canceled or the lease expired.
             before.stop()
-        # The fencing token shows whether another process had acquired the match before.
+        # The fencing token shows whether another process has acquired the match since then.
         elif row.phase is ServerPhase.RUNNING and self._interrupted.get(row.id) != row.fence - 1:
             self._deps.metrics.takeovers.inc(row.region)
         self._interrupted.pop(row.id, None)

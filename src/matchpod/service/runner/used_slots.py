@@ -1,4 +1,4 @@
-"""Remember which servers of a fleet other installations use, so that waiting matches do not check them constantly.
+"""Remember which servers are in use by other installations or matches, so that they are not checked constantly.
 
 There is no notification when such a server becomes free, so it is polled by one waiting match at a time.
 """

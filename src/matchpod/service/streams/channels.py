@@ -1,4 +1,4 @@
-"""Share the newest items of a map or an organization among its readers, so that items are encoded only once.
+"""Share the newest items of a map or an organization among its readers. Each is encoded once per kind of stream.
 
 A channel exists while it has readers. Its newest items are in a ring. Items are published by the writer and also polled
 from the database, so they may arrive twice, late, or with gaps. Known items are dropped, and a gap clears the ring. A
@@ -119,7 +119,7 @@ class Channel:
         self._wake()
 
     def catch_up(self, newest: int) -> None:
-        """Set `newest` to the number of the last item in the database, unless it is higher."""
+        """Raise `newest` to the number of the last item in the database. It is not lowered here."""
         self.is_current = True
         if newest > self.newest:
             self._ring.clear()

@@ -169,7 +169,7 @@ class Streams:
             channel.append(first_seq, lines)
 
     async def compare(self, map_id: str) -> None:
-        """Compare a map's channel with the database, which may have lost the last items when the match was loaded."""
+        """Compare a map's channel with the database: its match may have been loaded after the last items were lost."""
         channel = self._channels.get(map_id)
         if channel is not None and channel.is_current:
             await channel.read_on(_read_after(self._db, map_id))
@@ -191,7 +191,7 @@ class Streams:
         return await self._open([row], [after], spans_maps=False)
 
     async def open_server(self, rows: Sequence[MapRow], after: Sequence[int]) -> Reader | None:
-        """Return a reader of all maps of a match; `after` is a number per map. None if there will be no items."""
+        """Return a reader of all maps of a match, each after its number in `after`; None if there will be no items."""
         return await self._open(rows, [*after, *[0] * (len(rows) - len(after))], spans_maps=True)
 
     def remove(self, reader: Reader) -> None:

@@ -64,7 +64,7 @@ class _Metric:
     def preset(self, *values: Iterable[str]) -> None:
         """Create the series of all combinations of label values, because `rate()` in Prometheus needs the initial 0.
 
-        Each argument is the known values of a label, in the order of the labels.
+        Each argument contains the known values of one label, in the order of the labels.
         """
         for combination in product(*values):
             self._create(combination)

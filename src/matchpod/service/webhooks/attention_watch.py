@@ -40,7 +40,7 @@ _log = logging.getLogger(__name__)
 
 
 class AttentionWatch:
-    """Checks matches for reasons for attention. Several processes may share a database."""
+    """Checks the matches of organizations whose webhooks send these events. Processes may share a database."""
 
     def __init__(
         self,

@@ -1,4 +1,4 @@
-"""Format events as messages for a Discord channel. Events that happen within a short time share a message.
+"""Format events as messages for a Discord channel. New events are added to a message that waits to be sent.
 
 Text from players and callers is escaped, so that it cannot format the message or mention users.
 """

@@ -243,7 +243,7 @@ class EventFeed:
         ]
 
     async def _message(self, webhook: WebhookRow, wanted: Sequence[PreparedEvent], now_ms: int) -> list[Statement]:
-        """Return the statement that adds the events to the waiting message. If none is waiting, store a new message."""
+        """Return the statement that adds the events to the waiting message or, if none waits, stores a new message."""
         until_ms = now_ms + discord.MAX_MERGE_MS
         waiting = await webhook_deliveries.open_message(self._db, webhook.id, discord.MESSAGE_TYPE, until_ms=until_ms)
         body = None if waiting is None else waiting.body

@@ -96,7 +96,7 @@ class ApiConnection(asyncio.Protocol):
         self._direct: DirectRoute | None = None
         """The route of the current request if it is a POST that may be answered directly; None otherwise."""
         self._may_read = True
-        """True if a GET may be answered directly; False from then until more data arrives, to serve others first."""
+        """False after a GET was answered directly, until more data arrives: other connections are served in between."""
         self._newest: Exchange | None = None
         """The exchange of the newest request, to which received data belongs."""
         self._current: Exchange | DirectExchange | None = None
@@ -170,7 +170,7 @@ class ApiConnection(asyncio.Protocol):
             self._reject(error if isinstance(error, HttpError) else HttpError(_INVALID))
 
     def eof_received(self) -> bool:
-        """Handle that the client closed its side. Return True to keep the connection for the response in progress."""
+        """Handle a half-closed connection. Return True to keep it open until the response in progress is sent."""
         if self._is_streaming:  # the client may have disconnected, and a stream may stay open for hours
             self.transport.abort()
             return False

@@ -39,7 +39,7 @@ class PartedResponse(msgspec.Struct, frozen=True, kw_only=True):
     """A response whose body is read and sent part by part, so that a large body is never in memory as a whole."""
 
     parts: AsyncIterator[bytes]
-    """The parts of the body, each of at most 64 KiB. A few parts are in memory at a time."""
+    """The parts of the body. They should be small, because a few of them are in memory at a time."""
     content_type: bytes
     headers: tuple[Header, ...] = ()
     status: int = 200

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 from cs2_protocol.game import Team
 from matchpod.core import events as ev
 from matchpod.core.stats.ledger import Ledger
@@ -85,11 +87,16 @@ def mini_match() -> Ledger:
     return builder.mvp(3, ANNA, 1).end().ledger()
 
 
+def expected(player_id: str, team: Team, **counts: Any) -> PlayerLine:
+    return PlayerLine(player_id=player_id, team=team, **{"rounds_played": 3, "mvps": 0, **counts})
+
+
 def test_every_player_has_the_expected_numbers() -> None:
     ledger = mini_match()
     assert ledger.lines() == [
-        PlayerLine(
-            rounds_played=3,
+        expected(
+            ANNA,
+            Team.TEAM1,
             kills=4,  # Xena, then Xena, Yuri, Zoe
             deaths=2,
             headshots=2,
@@ -100,14 +107,13 @@ def test_every_player_has_the_expected_numbers() -> None:
             traded_deaths=1,  # by Ben in round 1
             triple_kills=1,
             kast_rounds=2,
-            player_id=ANNA,
-            team=Team.TEAM1,
             mvps=1,
             bomb_defuses=1,
             weapon_kills={"ak47": 1, "awp": 2, "knife_butterfly": 1},
         ),
-        PlayerLine(
-            rounds_played=3,
+        expected(
+            BEN,
+            Team.TEAM1,
             kills=2,
             deaths=1,  # by Carl; leaving is not a death
             damage=200,  # 61 + 39 + 30 + 70
@@ -119,13 +125,12 @@ def test_every_player_has_the_expected_numbers() -> None:
             clutch1v1=1,
             double_kills=1,
             kast_rounds=1,
-            player_id=BEN,
-            team=Team.TEAM1,
             mvps=1,
             weapon_kills={"deagle": 1, "inferno": 1},
         ),
-        PlayerLine(
-            rounds_played=3,
+        expected(
+            YURI,
+            Team.TEAM2,
             kills=2,  # Anna twice
             deaths=2,
             damage=142,
@@ -133,13 +138,12 @@ def test_every_player_has_the_expected_numbers() -> None:
             first_kills=1,
             trade_kills=1,
             kast_rounds=2,
-            player_id=YURI,
-            team=Team.TEAM2,
             mvps=1,
             weapon_kills={"awp": 1, "m4a1_silencer": 1},
         ),
-        PlayerLine(
-            rounds_played=3,
+        expected(
+            ZOE,
+            Team.TEAM2,
             kills=1,
             deaths=2,
             flash_assists=1,
@@ -149,13 +153,11 @@ def test_every_player_has_the_expected_numbers() -> None:
             flash_thrown=1,
             clutch_kills=1,
             kast_rounds=2,
-            player_id=ZOE,
-            team=Team.TEAM2,
-            mvps=0,
             weapon_kills={"knife_t": 1},
         ),
-        PlayerLine(
-            rounds_played=3,
+        expected(
+            XENA,
+            Team.TEAM2,
             deaths=2,
             assists=1,
             damage=58,
@@ -165,21 +167,8 @@ def test_every_player_has_the_expected_numbers() -> None:
             first_deaths=2,  # rounds 1 and 3
             traded_deaths=1,
             kast_rounds=2,
-            player_id=XENA,
-            team=Team.TEAM2,
-            mvps=0,
         ),
-        PlayerLine(
-            rounds_played=3,
-            deaths=2,
-            assists=1,
-            team_kills=1,
-            chicken_kills=1,
-            kast_rounds=2,
-            player_id=CARL,
-            team=Team.TEAM1,
-            mvps=0,
-        ),
+        expected(CARL, Team.TEAM1, deaths=2, assists=1, team_kills=1, chicken_kills=1, kast_rounds=2),
     ]
 
 

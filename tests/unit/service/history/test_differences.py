@@ -10,6 +10,7 @@ import pytest
 from matchpod.core.match.played_map import MapStatus
 from matchpod.service.history.differences import Difference, DifferencePart, compare
 from matchpod.storage.history import MapRow, MapStats, MatchHistory, SeriesRow
+from tests.unit.service.reading.test_history_views import MAP
 
 ANN = {"steamId": "1", "name": "Ann", "kills": 3, "extraStats": {"aces": 1}}
 BEN = {"steamId": "2", "name": "Ben", "kills": 2, "extraStats": None}
@@ -17,22 +18,7 @@ DETECTION = {"steamId": "1", "name": "Ann", "type": "Aimbot", "roundNumber": 3, 
 
 
 def map_row(**fields: object) -> MapRow:
-    row = MapRow(
-        id="m1",
-        server_id="srv_1",
-        org_id="org_1",
-        series_id="ser_1",
-        map_number=1,
-        map_name="de_nuke",
-        game_mode="wingman",
-        server_name="Europe 1",
-        status=MapStatus.FINISHED,
-        started_at_ms=0,
-        finished_at_ms=60_000,
-        duration_s=60,
-        is_final=True,
-    )
-    return msgspec.structs.replace(row, **fields)
+    return msgspec.structs.replace(MAP, **{"map_number": 1, "finished_at_ms": 60_000, **fields})
 
 
 def series_row(**fields: object) -> SeriesRow:
@@ -82,7 +68,7 @@ def test_columns_have_their_api_names() -> None:
             part=DifferencePart.MAP, map_number=1, field="status", old=MapStatus.FINISHED, new=MapStatus.CANCELLED
         ),
         Difference(part=DifferencePart.MAP, map_number=1, field="finishedAt", old=None, new="1970-01-01T00:01:00.000Z"),
-        Difference(part=DifferencePart.MAP, map_number=1, field="duration", old=None, new=60),
+        Difference(part=DifferencePart.MAP, map_number=1, field="duration", old=None, new=90),
     ]
 
 

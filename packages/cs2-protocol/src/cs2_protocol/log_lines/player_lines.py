@@ -86,7 +86,7 @@ class Chat(PlayerLogLine, frozen=True):
 
 
 class Attacked(PlayerLogLine, frozen=True):
-    """A player hit another.
+    """A player hit a player, possibly themselves.
 
     `damage` is not limited to the victim's health, of which `health` remains. `weapon` is a base model name.
     """

@@ -77,7 +77,7 @@ class MatchScore(WorldLine, frozen=True):
 
 
 class PauseChanged(WorldLine, frozen=True):
-    """A pause was enabled or disabled. `by` is the console command that did it."""
+    """A pause was enabled or disabled. `by` is the cause: a console command, or a timeout such as `TimeOutTs`."""
 
     is_enabled: bool
     by: str

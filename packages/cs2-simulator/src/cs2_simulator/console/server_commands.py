@@ -64,7 +64,7 @@ def _load_workshop(parts: ServerParts, statement: ConsoleStatement) -> str:
 
 
 def _load(parts: ServerParts, name: str) -> str:
-    # The countdown until players connect is restarted before the load: the console does not respond during the load.
+    # As after every command that configures the server; the end of the load restarts the countdown once more.
     parts.visitors.restart_countdown()
     parts.game.change_map(name)
     return ""

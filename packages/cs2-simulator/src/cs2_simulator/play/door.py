@@ -85,7 +85,7 @@ class Door:
     def join(self, player: Player, team: str, *, is_forced: bool = False) -> None:
         """Put a player on a team, or on the team that the plugin requires.
 
-        As in the game, changing sides kills a living player.
+        As in the game, the change of team kills a living player.
 
         `is_forced` is set by the plugin itself, which may move players to any team.
         """

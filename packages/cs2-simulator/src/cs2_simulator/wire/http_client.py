@@ -122,7 +122,7 @@ class _Connection(asyncio.Protocol):
         return self.reader
 
     async def _send_file(self, response: asyncio.Future[None], upload: Upload) -> None:
-        """Write a file at its rate limit until a response arrives; raise ConnectionResetError if it is to break off."""
+        """Write a file at its rate limit until a response arrives; raise ConnectionResetError at `stops_after`."""
         loop = asyncio.get_running_loop()
         began_s, sent = loop.time(), 0
         for block in upload.blocks():

@@ -1,4 +1,4 @@
-"""Answer the UDP query of server browsers (A2S_INFO). Like a game server, answer even if RCON is switched off."""
+"""Answer the UDP query of server browsers (A2S_INFO), as a game server does even if RCON is switched off."""
 
 from __future__ import annotations
 

@@ -265,7 +265,7 @@ class Book:
         )
 
     def hit(self, attacker: Player, victim: Player, weapon: str, health_lost: int) -> None:
-        """Count a hit. Hits on team mates are ignored. `weapon` is the name in `killed` lines."""
+        """Count a hit on an enemy; other hits are ignored. `weapon` is the name in `killed` lines."""
         current = self._current
         tally = current.tally_of(attacker)
         if current.are_enemies(attacker, victim):
@@ -292,9 +292,9 @@ class Book:
             self._current.die(self._current.tally_of(victim))
 
     def killed_by_bomb(self, victim: Player) -> None:
-        """Count a death by the bomb.
+        """Count a death by the bomb, unless the round is already decided.
 
-        In 4 of 4 real cases the game did not count it if the round was already decided.
+        The game did not count such deaths in 4 of 4 real cases.
         """
         if not self._current.is_decided:
             self.died(victim)
@@ -303,7 +303,7 @@ class Book:
         self._current.assist(helper, victim, is_flash=is_flash)
 
     def blinded(self, victim: Player, thrower: Player) -> None:
-        """Count a living player who was blinded by a flashbang of an enemy. Blinded team mates are ignored."""
+        """Count a living player who was blinded by a flashbang of an enemy. Others are ignored."""
         self._current.tally_of(thrower).enemies_flashed += self._current.are_enemies(thrower, victim)
 
     def grenade_thrown(self, thrower: Player, grenade: str) -> None:

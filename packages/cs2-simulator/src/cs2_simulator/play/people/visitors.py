@@ -152,7 +152,7 @@ class Visitors(Watcher):
             guest.visits = 1
 
     def forget_roster(self) -> None:
-        """Stop expecting people, because the match has ended. Connected players stay."""
+        """Stop expecting people, because the match was unloaded. Connected players stay."""
         self._expects = Expectation.NO_ONE
         self._countdown.cancel()
         self.crowd.uninvite(self.crowd.all_guests())
