@@ -31,7 +31,7 @@ SIZES: Final[Sequence[ViewportSize]] = (
 )
 SCHEMES: Final = ("light", "dark")
 IN_README: Final = {"match": "match", "match-ended": "result"}
-"""The pages with pictures in the docs, and the names of the pictures. The wall is shown on a whole match day."""
+"""Pages with pictures in the docs, and the pictures' names. `tests.browser.match_day` makes the picture of the wall."""
 README_SIZE: Final[ViewportSize] = {"width": 1280, "height": 680}
 PLAY_S: Final = 75.0
 """Seconds for which the matches are played before the first screenshot."""
@@ -111,7 +111,7 @@ GROUPS: Final = ((OVER, 0), (OPEN, len(OVER)))
 
 
 def has_given_up(service: ConsoleService, number: int) -> bool:
-    """True once this number of callbacks is no longer retried."""
+    """True once the service has given up at least `number` callbacks."""
     page = service.running.call("GET", "/api/v1/callbacks?state=given_up")
     return page.status == 200 and page.json["total"] >= number
 

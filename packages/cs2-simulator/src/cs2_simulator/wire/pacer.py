@@ -57,7 +57,7 @@ class Pacer:
         return wake
 
     def note_cancelled(self) -> None:
-        """Count a cancelled wake-up. If too many are in the heap, remove all of them."""
+        """Count a cancelled wake-up. If too many are in the heap, remove all cancelled wake-ups."""
         self._cancelled += 1
         if self._cancelled > MAX_CANCELLED and self._cancelled * 2 > len(self._wakes):
             self._wakes[:] = [entry for entry in self._wakes if entry[2].callback is not None]

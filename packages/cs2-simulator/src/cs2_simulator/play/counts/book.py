@@ -379,7 +379,7 @@ class Book:
 
 
 def _side_of_team1(team1: Sequence[Player], team2: Sequence[Player]) -> Side:
-    """Return the side of team 1. If no player of the line-ups is on a side, this is CT, its first side."""
+    """Return the side of team 1. If no player of the line-ups is on a side, return CT, where team 1 begins."""
     for player in team1:
         if player.side is not None:
             return player.side
