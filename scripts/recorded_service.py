@@ -41,7 +41,7 @@ class Response(NamedTuple):
 
 
 class Received(NamedTuple):
-    """A request of a game server, and the response to it."""
+    """A request of a game server that the service answered with status 200, and the response."""
 
     method: str
     path: str
@@ -58,7 +58,7 @@ class Proxy:
         self.events: list[Any] = []
         """Events that webhooks sent to `/events`."""
         self.may_answer = threading.Event()
-        """While it is not set, callbacks get no answer."""
+        """While this event is not set, callbacks get no answer."""
         self.may_answer.set()
         self._server = ThreadingHTTPServer(("127.0.0.1", 0), _handler(self, service_port))
         self._server.daemon_threads = True

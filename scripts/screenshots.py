@@ -128,7 +128,7 @@ def log_in(browser: Browser, service: ConsoleService, *, is_operator: bool) -> B
 
 
 def photograph(context: BrowserContext, address: str, file: Path, *, size: ViewportSize, scheme: str) -> None:
-    """Take a screenshot of the full height of a page."""
+    """Take a screenshot of a page: of its full height, or of one screen if the folder is `images`."""
     page = context.new_page()
     page.set_viewport_size(size)
     page.emulate_media(color_scheme="dark" if scheme == "dark" else "light")
@@ -157,7 +157,7 @@ def photograph_all(browser: Browser, service: ConsoleService, ids: Mapping[str, 
 
 
 def photograph_for_readme(browser: Browser, service: ConsoleService, ids: Mapping[str, str], folder: Path) -> None:
-    """Take the screenshots for the README, each showing one screen of a page."""
+    """Take the screenshots for the docs, each showing one screen of a page."""
     context = log_in(browser, service, is_operator=False)
     for name, picture in IN_README.items():
         address = addresses.OF_AN_OWNER[name].format(**ids)

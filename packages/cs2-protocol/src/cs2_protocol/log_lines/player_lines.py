@@ -239,7 +239,7 @@ class ItemTransfer(PlayerLogLine, frozen=True):
 
 
 class MoneyChange(PlayerLogLine, frozen=True):
-    """A player's money changed. The user id in the token of this line is one too high."""
+    """A player's money changed. The user id in the player token of this line is one too high."""
 
     before: int
     change: int

@@ -49,7 +49,7 @@ class Pacer:
         return len(self._wakes)
 
     def wake_at(self, at_s: float, callback: Callable[[], None]) -> Wakeup:
-        """Call `callback` at this time of the event loop, or as soon as possible afterwards."""
+        """Call `callback` at the event loop's time `at_s`, or as soon as possible afterwards."""
         wake = Wakeup(self, at_s, callback)
         self._order += 1
         heappush(self._wakes, (at_s, self._order, wake))

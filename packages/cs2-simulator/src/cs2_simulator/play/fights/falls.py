@@ -1,4 +1,4 @@
-"""Play fights one after another, until a given number of players per side is left. The time is limited.
+"""Play fights one after another, until a planned number of players per side is left. The time is limited.
 
 Better players win more often, and the player who made the last kill is the most likely next victim. If there is little
 time left, fights follow without pauses, so the planned number of players is always reached.

@@ -90,7 +90,7 @@ class Visitors(Watcher):
         *,
         coaches: Sequence[int] = (),
     ) -> None:
-        """Expect these people, each with an account and a nickname, which may be empty.
+        """Expect the people of a roster, each with an account and a nickname, which may be empty.
 
         People who have left this match for good do not return. `coaches` are the accounts of the listed people who do
         not play.
