@@ -25,7 +25,7 @@ _FULL_BUY = 4000
 _ARMOR_VALUE = 800
 
 _FIRST_DECISIVE_OVERTIME = 1
-"""Index of the first overtime that must have a winner: the second overtime."""
+"""Index, from 0, of the first overtime that must have a winner: the second overtime."""
 
 
 def choose_winner(arena: Arena, rng: Random, *, team1_side: Side, score: tuple[int, int]) -> Side:
