@@ -1,4 +1,4 @@
-"""Look up the names of the actors in audit entries (API keys and console sessions), for managers of an organization."""
+"""Look up the names of actors (API keys and console sessions) in audit entries, for managers of an organization."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from matchpod.ports import Database
 from matchpod.storage import api_keys, console_sessions
 
 LINK: Final = "a link"
-"""The name shown for a session that was begun with a link without a person's name. The user of the session is
+"""The name shown for a session whose link was created without a person's name. The user of the session is
 unknown."""
 
 _SESSION: Final = "ses_"

@@ -113,7 +113,7 @@ class _Begun(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class _RecordedLogIn(msgspec.Struct, kw_only=True):
-    """The last log-in with a key that got an audit entry, and the number of log-ins counted in this entry."""
+    """A key's last log-in that got an audit entry, and the number of log-ins counted in this entry."""
 
     act_id: str
     session_id: str

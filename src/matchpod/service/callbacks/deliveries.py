@@ -30,8 +30,8 @@ time in the response (`nextSince`)."""
 
 SINGLE_PER_MINUTE: Final = 120
 MANY_PER_MINUTE: Final = 6
-"""Maximum number of redelivery requests per organization and minute: for a single callback, and for all callbacks since
-a time. They are limited because each causes requests to receivers."""
+"""SINGLE and MANY: maximum number of redelivery requests per organization and minute, for a single callback or for all
+that were given up since a time. They are limited because each causes requests to receivers."""
 
 _log = logging.getLogger(__name__)
 

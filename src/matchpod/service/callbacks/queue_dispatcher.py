@@ -54,7 +54,7 @@ ROOM_S: Final = 0.1
 holding back due rows. Polls are then expensive, so all attempts that end within the delay trigger only one poll."""
 
 DATABASE_RETRY_S: Final = 1.0
-"""Delay in seconds before a failed use of the database is retried."""
+"""Delay in seconds before a failed database access is retried."""
 
 _log = logging.getLogger(__name__)
 _T = TypeVar("_T")
@@ -381,7 +381,7 @@ class QueueDispatcher(ABC, Generic[Row]):
         if next_at_ms is not None:
             heappush(self._retries, next_at_ms)
             if next_at_ms - self._clock.now_ms() < self._limits.poll_s * 1000:
-                self._woken.set()  # the loop may be waiting for longer
+                self._woken.set()  # the loop may be waiting until a later time
 
     def _report(self, row: Row, delivery: ports.Delivery, *, is_given_up: bool) -> None:
         fields = self.log_fields(row) | {

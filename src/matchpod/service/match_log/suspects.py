@@ -36,8 +36,8 @@ MAX_MATCH_DEATHS: Final = 10
 """Number of deaths after which a match is ended, so that it does not kill processes forever."""
 
 MAX_RESUMING: Final = 4
-"""Maximum number of matches that a process resumes concurrently with a shared database. If it dies, they are
-suspects."""
+"""Maximum number of matches that a process resumes concurrently if the database is shared. If the process dies, they
+are suspects."""
 
 RECORD_TRIES: Final = 5
 """Maximum number of attempts to write a record while the database is unavailable."""

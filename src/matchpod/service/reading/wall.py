@@ -221,7 +221,7 @@ class Overview:
 
     @unavailable_on_outage
     async def label_progress(self, org_id: str, name: str, values: Sequence[str]) -> dict[str, tuple[int, int]]:
-        """Return, for each value of a label, the number of recent matches that are over, and of all recent matches.
+        """Return, for each value of the label `name`, how many recent matches are over, and how many there are.
 
         Matches that were canceled by the caller or an operator do not count.
         """

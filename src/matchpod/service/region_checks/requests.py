@@ -29,8 +29,8 @@ from matchpod.storage import organizations, region_checks
 from matchpod.storage.region_checks import DONE, CheckRow
 
 PAUSE_MS: Final = 10_000
-"""Minimum time between two checks of a region. A check logs in to servers, and a server may ban it after wrong
-passwords."""
+"""Minimum time between two checks of a region. A check logs in to servers, and a server may ban the service after
+wrong passwords."""
 
 _log = logging.getLogger(__name__)
 

@@ -21,7 +21,7 @@ MAX_READERS: Final = 10_000
 FULL_RETRY_S: Final = 5
 """Retry-After in seconds of the error that there are too many readers."""
 WOKEN_AT_ONCE: Final = 16
-"""Maximum number of readers that are woken per iteration of the event loop. They take less than a millisecond."""
+"""Maximum number of readers that are woken per iteration of the event loop. This takes less than a millisecond."""
 
 
 class PollPace(msgspec.Struct, frozen=True, kw_only=True):
