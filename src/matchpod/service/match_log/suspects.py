@@ -161,7 +161,7 @@ class Suspects:
         await asyncio.shield(self._write([unfinished.forget(server_id)]))
 
     async def _record(self, server_id: str, number: int) -> None:
-        """Record which entry is applied next. Retry, so that one failed write does not abort the trial."""
+        """Record which entry is applied next, or that the match is resumed. Retry while the database is unavailable."""
         for tries_left in reversed(range(RECORD_TRIES)):
             try:
                 await unfinished.begin(self._db, server_id, number, self._owner)

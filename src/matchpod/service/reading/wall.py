@@ -165,7 +165,7 @@ class Overview:
 
     @unavailable_on_outage
     async def cards(self, org_id: str, known: Mapping[str, WallCard] = MappingProxyType({})) -> WallCards:
-        """Return all cards. Ended matches in `known` (cards by server id) are read again only after a ruling."""
+        """Return all cards. Final matches in `known` (cards by server id) are read again only after a ruling."""
         now_ms = self._clock.now_ms()
         found = await match_claims.of_organization(self._db, org_id, now_ms - CLAIMED_MS)
         claims = {claim.server_id: claim for claim in found}
@@ -293,7 +293,7 @@ def _place(card: WallCard) -> tuple[int, int, str]:
 
 
 def _with_maps(progress: MatchProgress, maps: StoredMaps | None) -> MatchProgress:
-    """Return the progress with the stored state of the maps, which is read only for running matches."""
+    """Return the progress with the stored state of the maps. `maps` is None if the match is not running."""
     if maps is None:
         return progress
     loaded = next((state for state in maps.maps if state.number == maps.map_number), None)

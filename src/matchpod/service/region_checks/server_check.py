@@ -148,7 +148,7 @@ class ServerCheck:
         self._findings: list[CheckFinding] = []
 
     async def run(self) -> ServerReport:
-        """Check the server. Raise GiveWayError if the check had to stop because a match waits for a server."""
+        """Check the server. Raise GiveWayError if a match waits for a server, or if the check lost its hold."""
         build: int | None = None
         try:
             async with self._console() as console:
@@ -247,7 +247,7 @@ class ServerCheck:
         return reading.round_trip_finding(times_ms)
 
     async def _ask(self, console: RemoteConsole) -> int | None:
-        """Send all commands of the check, add the findings, and return the build of the game."""
+        """Run the commands in `reading.QUESTIONS`, add the findings, and return the build of the game."""
         texts = await console.run_all(reading.QUESTIONS)
         found = dict(zip(reading.QUESTIONS, texts, strict=True))
         is_public = await self._deps.probe.is_public(self._server.ip)

@@ -242,7 +242,7 @@ class LivenessProbe:
         except configure.ConfigurationError as exc:
             _log.warning("log address rejected by server", extra={"server_id": self._lease.row.id, "error": str(exc)})
         else:
-            _log.warning("log address was missing, registered again", extra={"server_id": self._lease.row.id})
+            _log.warning("log address registered again", extra={"server_id": self._lease.row.id})
 
     async def _remove_address(self) -> None:
         """Remove the log address, which the server may have stopped using, before it is registered again."""

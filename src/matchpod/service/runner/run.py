@@ -120,7 +120,7 @@ class _Runner:
         if is_resumed:
             await self._resume()
         else:
-            await self._apply_stored()  # sent by the server while it was configured
+            await self._apply_stored()  # entries that arrived while the server was configured
 
     async def run(self) -> None:
         """Drive the match until it has ended, with its console commands and its probes in tasks of their own."""
