@@ -30,7 +30,7 @@ _KEY_MODE = 0o600
 
 
 class VaultKeyError(Exception):
-    """A key is invalid, or cannot be read or created. The message says which."""
+    """A key is invalid, or cannot be read or created. The message says what is wrong."""
 
 
 class KeyFileVault:

@@ -40,7 +40,7 @@ descriptors."""
 PRIORITY: Final = PriorityPaths(
     trusted="/ingest/", probes=frozenset({"/healthz", "/readyz"}), others=frozenset({"/metrics"})
 )
-"""Paths of the requests that are always answered: those of game servers, probes, and scrapes of the metrics."""
+"""Paths of priority requests: those of game servers, probes, and scrapes of the metrics."""
 DEFAULT_LIMITS: Final = ConnectionLimits(total=512)
 """Limits for servers other than the service's main port. Many systems limit the open files of a process to 1,024."""
 DEFAULT_PATIENCE: Final = Patience()

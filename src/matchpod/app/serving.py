@@ -97,8 +97,8 @@ OPS_LIMITS: Final = ConnectionLimits(
 """Connection limits of the port for probes and metrics: enough for a few scrapers and probes, with one request each.
 Their descriptors are part of RESERVED_FILES."""
 OPS_PATIENCE: Final = Patience(head_s=5.0)
-"""Timeouts of the port for probes and metrics. They are short: a probe is one packet, and scrapers open a new
-connection after each interval."""
+"""Timeouts of the port for probes and metrics. They can be short: a probe is one packet, and a scraper then opens a new
+connection for each scrape."""
 
 UPLOAD_PORT_TRIES: Final = 10
 UPLOAD_PORT_PAUSE_S: Final = 0.5

@@ -179,7 +179,7 @@ class Upkeep:
         metrics.webhooks_off.set(await webhooks.count_failing_off(self._db))
 
     async def _set_demo_gauges(self, now_ms: int) -> None:
-        """Mark demos as missing that are overdue or whose upload process has ended; then set the gauges of demos."""
+        """Mark overdue demos, and demos whose upload process has ended, as missing; then set the gauges of demos."""
         if lost := await demos.lose_stale(self._db, now_ms) + await demos.give_up_overdue(self._db, now_ms):
             _log.warning("demos missing: not uploaded in time, or interrupted", extra={"demos": lost})
         none: dict[tuple[str, ...], float] = {(DemoState.RECORDING,): 0.0, (DemoState.UPLOADING,): 0.0}

@@ -31,7 +31,7 @@ _CHANGING_DAYS: Final = 2
 
 
 class Start(msgspec.Struct, frozen=True):
-    """A row from which a list is read toward newer rows: its SQL condition, and the number of older rows."""
+    """A row from which a list is read toward newer rows: an SQL condition for these, and the number of older rows."""
 
     condition: str
     params: Mapping[str, Value]

@@ -181,12 +181,12 @@ class Endpoint(msgspec.Struct, frozen=True, kw_only=True, eq=False):
     """True if the handler itself rejects unknown query parameters, because `parameters` does not list all that it
     reads."""
     body: str | None = None
-    """The schema name of the JSON request body; None without one."""
+    """The schema name of the JSON request body; None for requests without a JSON body."""
     raw_body: str | None = None
-    """The media type of a request body that is stored unparsed; None without one."""
+    """The media type of a request body that is stored unparsed; None for other requests."""
     status: int = 200
     returns: object = None
-    """The type of the JSON response; None if the response is not JSON, or is JSON that was stored before."""
+    """The type of the JSON response; None if the response is not JSON, or is stored JSON (see `stored`)."""
     stored: str | None = None
     """The schema name of a response that is stored JSON; None for other responses."""
     content_type: str = JSON

@@ -174,7 +174,7 @@ class Allocations:
             return ""
 
     async def _settled(self, server_id: str, place: agones_servers.Place) -> tuple[agones_servers.Place, bool]:
-        """Return the server to use, and whether it was found. If an earlier call had no answer, there may be two."""
+        """Return the server to use, and whether it was found. An unanswered earlier call may have allocated another."""
         if server_id not in self._unsure:
             return place, False
         try:

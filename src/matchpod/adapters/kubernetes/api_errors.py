@@ -58,7 +58,7 @@ class ApiForbiddenError(RejectedError):
 
 
 class ApiNotFoundError(RejectedError):
-    """404: the object does not exist. Without a reason, the path does not exist."""
+    """404: the object does not exist. If `reason` is empty, the path does not exist."""
 
     @property
     def is_missing_api(self) -> bool:

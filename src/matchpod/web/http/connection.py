@@ -92,7 +92,7 @@ class ApiConnection(asyncio.Protocol):
         self._unparsed_bytes = 0
         """Number of bytes since the parser last completed a part of a request. It may have buffered them."""
         self._direct_body: bytes | None = None
-        """The part received of the body of a request that may be answered directly; None without such a request."""
+        """The received part of the body of a request that may be answered directly; None for other requests."""
         self._direct: DirectRoute | None = None
         """The route of the current request if it is a POST that may be answered directly; None otherwise."""
         self._may_read = True

@@ -319,7 +319,7 @@ class Connections:
     def close_idle(self, count: int, *, of: Admission | None = None, even_fresh: bool = False) -> None:
         """Close at most `count` connections: silent connections that are no longer fresh, then idle ones, oldest first.
 
-        With `of`, only connections that occupy one of its slots are closed.
+        With `even_fresh`, fresh silent connections are closed too. With `of`, only connections with a slot of `of`.
         """
         fresh_s = time.monotonic() - (0.0 if even_fresh else self.patience.fresh_s)
         silent = itertools.takewhile(lambda connection: self._silent[connection] <= fresh_s, self._silent)
