@@ -53,7 +53,7 @@ class SeriesFormat(StrEnum):
         return int(self.value[2:])
 
     def length_after(self, given: MapsWon) -> int:
-        """Return the maximum number of maps to play. Given maps are not played and do not count."""
+        """Return the maximum number of maps to play if the maps in `given` count as won before the series."""
         return self.length - given.team1 - given.team2
 
     @property
@@ -193,7 +193,7 @@ class GameSettings(msgspec.Struct, frozen=True, kw_only=True):
 
     @property
     def map_count(self) -> int:
-        """The maximum number of maps to play, without the maps that teams were given."""
+        """The maximum number of maps to play: the length of the series without the maps in `maps_won`."""
         return self.series_format.length_after(self.maps_won)
 
     @property

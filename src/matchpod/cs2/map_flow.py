@@ -30,9 +30,9 @@ again."""
 
 END_BYTES = 2_000
 END_PLAYER_BYTES = 500
-"""Threshold in bytes, as a total and as an addition per player: a smaller loss cannot be from two rounds. In four real
-matches, the end of a map has 1,300 to 4,800 bytes. A further round would add statistics and money of each player, and
-the lines of its end."""
+"""A loss of at most END_BYTES, plus this number of bytes per player, cannot be from two rounds. In four real matches,
+the end of a map has 1,300 to 4,800 bytes. A further round would add statistics and money of each player, and the lines
+of its end."""
 
 MAX_ROUNDS = 1000
 """Maximum number of rounds per map. No match is longer; a larger number in a log is invalid, and would cost memory."""

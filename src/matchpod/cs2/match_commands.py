@@ -30,7 +30,7 @@ WARMUP_S = 9999
 """Length of warmup in seconds, longer than any time to join. With its timer paused, warmup does not end by itself."""
 
 MATCH_END_DELAY_S = 120
-"""Time in seconds that the server waits after a map: the next map can be loaded, and the end of the log arrives."""
+"""Time in seconds that the server waits after a map, so that we can load the next map and get the whole log."""
 
 MAX_ROUND_MINUTES = 60
 """The game's maximum for `mp_roundtime` in minutes. The game silently reduces larger values."""
@@ -76,9 +76,9 @@ _FIXED_TEAMS = {"mp_limitteams": "0", "mp_autoteambalance": "0"}
 def uses_plugin_match(settings: GameSettings) -> bool:
     """True if MatchZy runs the match: competitive or wingman with at least one listed player.
 
-    A match that is loaded into MatchZy kicks all players whom it does not list. If there are listed players, even of
-    one team only, this is the documented whitelist. Without listed players everyone would be kicked, so such a match
-    runs without the plugin.
+    A match that is loaded into MatchZy kicks all players whom it does not list. If players are listed, even for
+    one team only, this is intended: the list is documented as a whitelist. Without listed players everyone would be
+    kicked, so such a match runs without the plugin.
     """
     return settings.uses_plugin
 
@@ -121,7 +121,7 @@ def load_map_command(map_name: str) -> str:
 
 
 def match_commands(settings: GameSettings, *, map_number: int = 1) -> tuple[str, ...]:
-    """Return the commands to send after every map load, because the mode's config files overwrite these variables.
+    """Return the commands to send after every map load, because the mode's config files overwrite their variables.
 
     With a plugin match, send them after the match is loaded, because its warmup config also overwrites some of them.
     The commands that hold warmup come first. Until they are executed, the game may start by itself, with the default
@@ -150,7 +150,7 @@ def team_name_commands(settings: GameSettings, *, map_number: int) -> tuple[str,
 
 
 def warmup_commands(settings: GameSettings) -> tuple[str, ...]:
-    """Return the command that starts warmup, for use before play only. Empty if plugin or game start warmup."""
+    """Return the command that starts warmup, for use before play only. Empty if the plugin or the game starts it."""
     if not holds_warmup(settings) or uses_plugin_match(settings):
         return ()
     return (command("mp_warmup_start"),)

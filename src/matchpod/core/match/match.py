@@ -389,7 +389,7 @@ class Match(MatchActions, kw_only=True):
     def _track_roster(self, now_ms: int) -> None:
         """Record since when the roster has been incomplete, and since when play waits for the players to start it.
 
-        The second time is not reset when a player leaves and returns.
+        The start of the wait for the players is not reset when a player leaves and returns.
         """
         if self.start_awaited_ms is None and self._awaits_start():
             self.start_awaited_ms = now_ms

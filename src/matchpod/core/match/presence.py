@@ -175,7 +175,7 @@ class Presence(msgspec.Struct, kw_only=True):
         return None if connection is None else connection.loading_ms
 
     def complete_since_ms(self) -> int | None:
-        """Return when the last awaited player entered; None if one of them has not entered, or without a roster."""
+        """Return when the last awaited player entered; None if any has not entered, or no player is awaited."""
         awaited = self.awaited
         entered = [self.connected[player].entered_ms for player in awaited if player in self.connected]
         known = [at_ms for at_ms in entered if at_ms is not None]
@@ -269,7 +269,7 @@ class Presence(msgspec.Struct, kw_only=True):
             self.teams[event.player_id] = event.team
         connection.name = event.name
         connection.side = event.side
-        # After a map ends, the game still moves players between sides. This is no proof that they entered the next map.
+        # After a map ends, the game also moves players between sides who have not entered the next map yet.
         if connection.entered_ms is None and event.side is not None and not self.is_map_over:
             connection.entered_ms, connection.loading_ms = now_ms, None
 

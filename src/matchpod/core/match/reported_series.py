@@ -119,7 +119,7 @@ class ReportedSeries(msgspec.Struct, kw_only=True, omit_defaults=True):
         return not unknown_maps(maps) or self.score is not None or self.is_decided(maps)
 
     def unassigned_wins(self, maps: Sequence[PlayedMap]) -> tuple[int, int] | None:
-        """Return each team's wins in the final score beyond the known wins; None without a score that fits them."""
+        """Return each team's wins in the final score beyond the known wins; None if no score fits them."""
         return None if self.score is None else self.rules.unassigned_wins(self.score, winners_of(maps))
 
     def accounts_for(self, maps: Sequence[PlayedMap]) -> bool:

@@ -80,7 +80,7 @@ class MatchState(msgspec.Struct, kw_only=True):
 
     @property
     def map_number(self) -> int:
-        """The number of the current map, or between maps of the next map. After the match, that of the last map."""
+        """The number of the current map; between maps, that of the next map; after the match, that of the last map."""
         has_next = self.current_map.is_finished and self.phase is not MatchPhase.OVER
         return self.current_map.number + has_next
 

@@ -15,8 +15,8 @@ UPLOAD_BEGINS_S = 60.0
 plugin waits 29.5 s before it uploads."""
 
 MIN_UPLOAD_BEGINS_S = 10.0
-"""Minimum in seconds of the time within which an upload must begin: the machine that uploads runs at normal speed in
-any game."""
+"""Lower limit in seconds of the time within which an upload must begin. It matters in accelerated games, because the
+machine that uploads runs at normal speed."""
 
 
 class Timers(msgspec.Struct, frozen=True, kw_only=True):
@@ -42,7 +42,7 @@ class Timers(msgspec.Struct, frozen=True, kw_only=True):
     ask_again_s: float = 60.0
     """Interval at which an unconfirmed start or map change is requested again. Both usually take half as long."""
     dm_end_margin_s: float = 30.0
-    """Time from the time limit of a deathmatch to its end by our clock, needed as the game's end line is unreliable."""
+    """Time after a deathmatch's time limit at which we end it by our clock, as the game's end line is unreliable."""
     dm_minute_s: float = 60.0
     """Length in seconds of one requested minute of deathmatch; shorter in accelerated time."""
     demo_s: float = 0.0

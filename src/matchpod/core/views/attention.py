@@ -14,7 +14,7 @@ from matchpod.core.views.progress import PublicPhase
 from matchpod.core.views.shown_text import sanitize
 
 ROSTER_MS: Final = 120_000
-"""Remaining time to join, in ms, from which on an incomplete roster needs attention."""
+"""An incomplete roster needs attention once the remaining time to join is at most this number of ms."""
 RECONNECT_MS: Final = 20_000
 """Time in ms for which a player may be away from a live map without a notice. Most reconnect in less time."""
 PAUSED_MS: Final = 300_000
@@ -24,9 +24,9 @@ CALL_MS: Final = 600_000
 CALL_WORD: Final = "!admin"
 PENDING: Final = "pending"
 TRIES: Final = "tries"
-"""Kinds of attention whose cause is usually the region of the match."""
+"""TRIES and PENDING are the kinds of attention whose cause is usually the region of the match."""
 SEVERAL_TRIES: Final = 2
-"""Minimum number of matches on a second or later server from which on the region is assumed to be the cause."""
+"""If at least this number of matches needed a second or later server, the region is assumed to be the cause."""
 LEADS: Final = "leads"
 """The kind of attention for anti-cheat detections."""
 

@@ -164,7 +164,7 @@ def public_phase(match: Match) -> PublicPhase:
 
 
 def next_deadline(match: Match) -> tuple[int, WaitingFor] | None:
-    """Return the earliest deadline that callers see, on the clock of the match's timeouts; None without a deadline."""
+    """Return the earliest deadline that callers see, on the clock of the match's timeouts; None if there is none."""
     if match.phase is MatchPhase.OVER:
         return None
     due = [(due_ms, _ALARMS[alarm]) for due_ms, alarm in match.alarms() if alarm in _ALARMS]

@@ -92,7 +92,7 @@ class TimelineWriter(msgspec.Struct):
         return waiting
 
     def renumber(self, map_number: int, shift: int) -> None:
-        """Shift the numbers of a map's pending and future items, to continue a timeline with other numbers."""
+        """Add `shift` to the numbers of a map's pending and future items, to continue a stored timeline."""
         self.seqs[map_number] = self.seqs.get(map_number, 0) + shift
         self.waiting = [
             MapItem(map_number, msgspec.structs.replace(waiting.item, seq=waiting.item.seq + shift))
