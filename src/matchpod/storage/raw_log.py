@@ -42,8 +42,8 @@ _RawRow = tuple[str, int, str, int, bytes, bytes, str, int]
 """A row with the columns of `RawEntry` and the column `is_compressed`."""
 
 # There is no index by age, because it would cost another page write per post. Instead, the primary key is used to find
-# the matches with a log one by one. Old entries are deleted if their match ended before the given time, or has no row
-# in `servers`. A match in progress keeps entries of any age, because a replay of its log may need them.
+# the matches with a log one by one. Old entries are deleted if their match ended before `:before_ms`, or has no row in
+# `servers`. A match in progress keeps entries of any age, because a replay of its log may need them.
 _OLD: Final = """
 WITH RECURSIVE stored (id) AS (
     SELECT MIN(server_id) FROM raw_log WHERE server_id > :after
