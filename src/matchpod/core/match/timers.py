@@ -46,8 +46,8 @@ class Timers(msgspec.Struct, frozen=True, kw_only=True):
     dm_minute_s: float = 60.0
     """Length in seconds of one requested minute of deathmatch; shorter in accelerated time."""
     demo_s: float = 0.0
-    """Extension of the timeouts between two maps, so that our map changes do not cut a recording short; 0 without
-    recording."""
+    """Extension of the timeouts between two maps, so that our map changes do not cut a recording short; 0 if the
+    match is not recorded."""
 
     @staticmethod
     def of(settings: GameSettings) -> Timers:
