@@ -184,7 +184,7 @@ async def _read_block(db: Database, server_id: str, seq: int) -> list[Row]:
 
 
 async def prune(db: Database, before_ms: int) -> int:
-    """Delete the entries older than a time whose match ended before this time; return how many entries were deleted."""
+    """Delete entries older than `before_ms` whose match ended before then or has no row; return how many entries."""
     delete = (
         "DELETE FROM raw_log WHERE (server_id, seq) IN (SELECT server_id, seq FROM raw_log"
         " WHERE server_id = :server_id AND received_ms < :before_ms ORDER BY seq LIMIT :limit) RETURNING seq"
