@@ -269,7 +269,7 @@ class Presence(msgspec.Struct, kw_only=True):
             self.teams[event.player_id] = event.team
         connection.name = event.name
         connection.side = event.side
-        # After a map ends, the game also moves players between sides who have not entered the next map yet.
+        # After a map ends, the game still moves players between sides, even if they have not entered the next map.
         if connection.entered_ms is None and event.side is not None and not self.is_map_over:
             connection.entered_ms, connection.loading_ms = now_ms, None
 

@@ -28,7 +28,7 @@ class Timers(msgspec.Struct, frozen=True, kw_only=True):
     """Grace period for players to reconnect after all of them left a live map. A brief network outage must not end the
     match."""
     idle_s: float = 600.0
-    """Time to return after all players left before play began. If none of them returns, the match is canceled."""
+    """Time for players to return if all of them leave before play begins. If none returns, the match is canceled."""
     max_duration_s: float = 6 * 3600.0
     """Maximum length of a match: longer than any bo5. A match that still runs after this time was abandoned."""
     team_choice_s: float = 20.0
