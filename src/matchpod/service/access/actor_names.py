@@ -30,7 +30,7 @@ async def actor_names(db: Database, actors: Iterable[str | None]) -> dict[str, s
 
 
 async def people_of(db: Database, actors: Iterable[str]) -> dict[str, str]:
-    """Return, by session id, the names of the people whose sessions are among these actors."""
+    """Return the names of the people behind those `actors` that are console sessions, by session id."""
     sessions = sorted(actor for actor in set(actors) if is_session(actor))
     return await console_sessions.people(db, sessions) if sessions else {}
 

@@ -29,8 +29,8 @@ from matchpod.storage.servers import ServerRow
 from matchpod.storage.unfinished import ALONE, RESUMING
 
 MAX_DEATHS: Final = 3
-"""Number of processes that must die during an entry before it is set aside. An entry takes a millisecond, so it is
-unlikely that three processes are killed by chance during the same entry."""
+"""Number of processes that must die while they apply an entry before it is set aside. Applying takes a millisecond, so
+it is unlikely that three processes are killed by chance while they apply the same entry."""
 
 MAX_MATCH_DEATHS: Final = 10
 """Number of deaths after which a match is ended, so that it does not kill processes forever."""
@@ -85,7 +85,7 @@ class Suspects:
         _log.warning("entry took too long", extra={"server_id": server_id, "seq": seq, "begun": begun})
 
     async def record_death(self, server_id: str, seq: int, process: str) -> None:
-        """Record that a process died during an entry. A repeated call with the same arguments changes nothing."""
+        """Record that a process died while applying an entry. Repeating a call with equal arguments has no effect."""
         await unfinished.record_death(self._db, server_id, seq, process)
         _log.warning("process died while applying an entry", extra={"server_id": server_id, "seq": seq})
 

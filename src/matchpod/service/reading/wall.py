@@ -267,7 +267,7 @@ class Overview:
 
 
 def merge_causes(matches: Sequence[WallMatch]) -> list[WallMatch]:
-    """Return the matches, without reasons for attention that affect enough matches of their region for an alert."""
+    """Return the matches without those reasons for attention that an alert about their region replaces."""
     affected: defaultdict[tuple[str, str], set[str]] = defaultdict(set)
     for match in matches:
         for reason in match.attention:

@@ -97,7 +97,7 @@ class RegionChecks:
 
     @unavailable_on_outage
     async def request_as(self, caller: Principal, code: str, query: CheckQuery) -> RegionCheckView:
-        """Request a check for an owner. Allowed only if the installation has no other organization."""
+        """Request a check for an organization's owner. Allowed only if the installation has no other organization."""
         await self._require_only_organization()
         return await self.request(code, actor=caller.actor, may_allocate=query.may_allocate)
 

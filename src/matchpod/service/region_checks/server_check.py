@@ -103,7 +103,7 @@ class CheckDeps(msgspec.Struct, frozen=True, kw_only=True):
     installation: str
     random_bytes: Callable[[int], bytes]
     pending_ms: int
-    """Default of the time that a match waits for a server, for regions that do not set this time."""
+    """How long a match waits for a server in a region that does not set a time of its own."""
     times: CheckTimes = CheckTimes()
 
 

@@ -145,7 +145,7 @@ async def _clear_other_match(line: ConsoleLine) -> None:
 
 
 async def _end_plugin_match(lease: Lease, deps: Deps, line: ConsoleLine) -> bool:
-    """End a match that an earlier attempt loaded into the plugin. False if no play can have happened."""
+    """End a match that an earlier attempt loaded into the plugin. False if play cannot have begun."""
     status = await line.ask(console_commands.PLUGIN_STATUS, answers.parse_get5_status)
     if status is None or not status.has_match:
         # An earlier attempt may have stopped between the CONFIGURED entry and loading the match into the plugin. Then
@@ -229,7 +229,7 @@ async def apply_settings(line: ConsoleLine, settings: GameSettings, *, map_numbe
 
 
 async def wrong_settings(line: ConsoleLine, settings: GameSettings) -> list[str]:
-    """Return, for each console variable whose value differs from the settings, a text about the difference."""
+    """Return a description of each console variable whose value differs from the settings."""
     expected = match_commands.expected_cvars(settings)
     wrong = []
     for (name, wanted), found in zip(expected.items(), await _cvars(line, tuple(expected)), strict=True):

@@ -1,6 +1,6 @@
 """Execute the effects of a match as console commands, one after the other, in a separate task.
 
-A command is attempted up to TRIES times. When an effect is dequeued that is no longer needed, it is dropped.
+A command is attempted up to TRIES times. An effect that is no longer needed when it is dequeued is dropped.
 """
 
 from __future__ import annotations
@@ -67,7 +67,7 @@ MIN_START_S: Final = 60.0
 """Minimum timeout in seconds for play to start, however fast the region plays."""
 
 PLUGIN_LOADS_AFTER: Final = 3
-"""Number of requests by the rules until the service itself changes the map. Until then, the plugin should change it."""
+"""Number of requests by the rules after which the service changes a map itself. Before that, the plugin should."""
 
 KICKED_BY_ADMIN: Final = "An admin has removed you from the server"
 
@@ -150,7 +150,7 @@ class EffectExecutor:
         return self._deps.settings_of(self._lease.row)
 
     def resume(self, *, put_off_s: float) -> None:
-        """Queue the commands that the previous process may not have executed; `put_off_s` postpones `Resume`."""
+        """Queue commands that the previous process may not have executed; `Resume` is queued after `put_off_s`."""
         if put_off_s > 0:
             self._enqueue_later(put_off_s, Resume())
         else:
@@ -242,7 +242,7 @@ class EffectExecutor:
     async def _send_action(self, send: SendAction) -> None:
         """Send an action to the server.
 
-        A log entry is appended before, so that no process sends the action again unless it is idempotent. If the server
+        A log entry is appended first, so that no process sends the action again unless it is idempotent. If the server
         rejects the action temporarily, it is sent again later, until the action fails.
         """
         record = self._match.open_action(send.action_id)
@@ -284,7 +284,7 @@ class EffectExecutor:
         is_known = any(kick.player_id in group for group in (presence.turned_away, presence.connected, presence.guests))
         if kick.user_id >= 0 and not is_known:
             return  # the player left; their user id may belong to another player by now
-        # An unlisted player whose log line was lost is in none of these groups. Find out from the console whether they
+        # The match does not know an unlisted player whose log line was lost. Find out from the console whether they
         # are connected.
         user_id = kick.user_id if kick.user_id >= 0 else await self._find_user_id(kick)
         if user_id is None:
@@ -293,7 +293,7 @@ class EffectExecutor:
         _log.info("player kicked", extra={**self._about(kick), "player_id": kick.player_id})
 
     async def _find_user_id(self, kick: Kick) -> int | None:
-        """Find a player's user id by name: `status_json` has no user ids, and `status` has no player ids.
+        """Find a player's user id by name, because `status_json` has no user ids, and `status` has no player ids.
 
         If several clients have the player's name, return the user id from the log if one of them has it, otherwise
         None.
@@ -324,7 +324,7 @@ class EffectExecutor:
     def _is_overdue(self, start: StartPlay) -> bool:
         """True if play was first requested too long ago.
 
-        The time restarts when the roster is complete again, or when a map was live.
+        The time restarts for another map, when the roster is complete again, and after the map was live.
         """
         now_ms = self._clock.now_ms()
         wanted = (start.map_number, self._match.presence.complete_since_ms(), self._match.live_at_ms)

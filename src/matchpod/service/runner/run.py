@@ -359,9 +359,9 @@ class _Runner:
     async def _fire_deadlines(self, *, busy_ms: int) -> None:
         """If a deadline is due, append an entry at which due deadlines fire.
 
-        If the deadline was noticed late, or if this process was just suspended, a RESUMED entry postpones it, because a
-        post in flight may make it obsolete. So does a post that could not be stored: on a full disk, the report that
-        the match is over may fit, but not the log of the last rounds.
+        Append a RESUMED entry instead, which postpones the deadline by at most MAX_WAIT_MS, if the deadline was noticed
+        late, if this process was just suspended, or if the last log post could not be stored. The missing post may make
+        the deadline obsolete: on a full disk, a report of the match's end may fit, but not the log of the last rounds.
         """
         due_ms, now_ms = self._fold.due_ms(), self._deps.clock.now_ms()
         if self._fold.is_over or due_ms is None or due_ms > now_ms:

@@ -149,7 +149,7 @@ class EventFeed:
     ) -> tuple[list[PreparedEvent | bytes], int]:
         """Return the events to be delivered, and the number of the last event that was processed.
 
-        Events about failed actions that are not in the stream yet are returned as JSON, to be appended to the stream.
+        Events about failed actions are returned as JSON if they are missing in the stream, to be appended to it.
         """
         found: list[PreparedEvent | bytes] = []
         last = page[0][0] - 1
