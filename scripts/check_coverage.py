@@ -38,7 +38,7 @@ class FileCoverage(NamedTuple):
 
 
 class Report(NamedTuple):
-    """The parts of the coverage report that the rules need."""
+    """The parts of the coverage report that the thresholds are about."""
 
     percent: float
     files: tuple[FileCoverage, ...]

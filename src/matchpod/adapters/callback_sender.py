@@ -151,7 +151,7 @@ class HttpCallbackSender:
 
 
 def max_attempts(open_files: int) -> int:
-    """Return the maximum number of concurrent attempts: at most a quarter of the process's limit of open files."""
+    """Return the maximum number of concurrent attempts: at most a quarter of the process's limit on open files."""
     return MAX_ATTEMPTS if open_files == resource.RLIM_INFINITY else min(MAX_ATTEMPTS, open_files // 4)
 
 

@@ -24,8 +24,8 @@ MAX_VALUE_CHARACTERS: Final = 2_000
 """Maximum number of characters of a message and of each field value, so that people and log collectors can handle the
 line."""
 MAX_TRACEBACK_CHARACTERS: Final = 16_000
-"""Maximum number of characters of a traceback, more than our longest has. The end is kept, because it has the
-exception."""
+"""Maximum number of characters of a traceback; our longest is shorter. The end is kept, because the exception is there.
+"""
 MAX_LIST_ITEMS: Final = 50
 
 _STANDARD: Final = frozenset(vars(logging.LogRecord("", 0, "", 0, "", (), None))) | {"message", "asctime", "taskName"}

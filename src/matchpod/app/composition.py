@@ -500,7 +500,7 @@ def _compose_deps(
 
 
 def _compose_streams(resources: Resources, live: LocalMatches, metrics: Metrics) -> Streams:
-    """Return the streams. Their reads and the requests get their turns from the same `FairTurns`."""
+    """Return the streams. HTTP requests and the reads of streams get their turns from the same `FairTurns`."""
     of_key = OF_KEY_SHARED if resources.db.is_shared else OF_KEY
     return Streams(
         db=resources.db,

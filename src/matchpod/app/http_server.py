@@ -28,8 +28,8 @@ BACKLOG: Final = 2048
 ACCEPTED_AT_ONCE: Final = 16
 """Maximum number of connections to accept per iteration of the event loop. Each takes a tenth of a millisecond."""
 DEFER_S: Final = 1
-"""Time in seconds for which the system waits for the first bytes of a request before it passes on the connection, on
-ports with slots for probes."""
+"""On ports with slots for probes: time in seconds for which the system waits for the first bytes of a request before it
+passes on the connection."""
 ACCEPT_PAUSE_S: Final = 0.5
 """Delay in seconds before the next `accept` after one has failed for lack of a descriptor. Other connections or files
 may be closed during that time."""

@@ -68,13 +68,13 @@ an earlier snapshot."""
 DRAIN_CALLBACKS_S: Final = 12.0
 """Timeout in seconds for delivery attempts in progress. An attempt takes at most 10 s."""
 DRAIN_REQUESTS_S: Final = 4.0
-"""Timeout in seconds for requests in progress. The server closes their connections before that."""
+"""Timeout in seconds for requests in progress. The server closes their connections earlier (`Patience.closing_s`)."""
 FORCED_EXIT_S: Final = 25
 """Time in seconds after which SIGALRM ends a process that hangs while it stops. It is more than the sum of the timeouts
 above (callbacks are delivered during the grace period), and less than the 30 s after which process managers usually
 kill a process."""
 OPEN_FILES: Final = 65_536
-"""Number of open files that the process asks for, far more than its connections. The system may allow fewer."""
+"""Limit on open files that the process requests, far above its number of connections. The system may allow less."""
 
 MAX_CONNECTIONS: Final = 16_384
 """Default limit for connections: enough for all streams of a process and a few thousand other connections. Each takes
@@ -175,8 +175,8 @@ def max_connections(open_files: int, *, servers: int, sent: int) -> int:
 def forced_exit_s(grace_s: int) -> int:
     """Return the seconds after which a stopping process is ended by force.
 
-    Callbacks are delivered during the grace period, so only the part of it that is longer than their timeout is added.
-    With the default grace period, the process ends before a process manager kills it.
+    Callbacks are delivered during the grace period, so only the time by which it exceeds their timeout is added. With
+    the default grace period, the process ends before a process manager kills it.
     """
     return FORCED_EXIT_S + max(0, grace_s - int(DRAIN_CALLBACKS_S))
 

@@ -71,7 +71,7 @@ class Upkeep:
         give_back: Callable[[], Awaitable[int]] | None = None,
         intervals: UpkeepIntervals = UPKEEP_INTERVALS,
     ) -> None:
-        """Call `give_back` to return free space of the database to the disk. It returns the number of bytes."""
+        """Call `give_back` to return free space of the database to the disk; its result is the number of bytes."""
         self._db = deps.db
         self._clock = deps.clock
         self._regions = deps.regions

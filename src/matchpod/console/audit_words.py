@@ -65,8 +65,8 @@ def audit_lines(
 ) -> list[AuditLine]:
     """Return entries of the audit log as rows; `key_names` contains the names of API keys, by id.
 
-    By session id, `log_ins` contains what started the session, and `people` the names of people who used a personal
-    link.
+    `log_ins` contains what started each session, and `people` the names of people who used a personal link, both by
+    session id.
     """
     return [
         AuditLine(

@@ -116,9 +116,7 @@ def feed_entries(
 
 
 def _kill_of(entries: Sequence[FeedEntry], number: int, assist: timeline_items.AssistItem) -> int | None:
-    """Return the index of the newest kill of the assist's victim on this map; None if not in the last MAX_APART
-    entries.
-    """
+    """Return the index of the newest kill with the assist's victim and map in the last MAX_APART entries, or None."""
     for at in range(len(entries) - 1, max(-1, len(entries) - 1 - MAX_APART), -1):
         item = entries[at].item
         is_of_map = entries[at].map_number == number

@@ -144,7 +144,7 @@ class CvarSetting(msgspec.Struct, frozen=True):
 
 
 class TeamRoster(msgspec.Struct, frozen=True):
-    """One of the caller's teams; without listed players anyone may play for it. Its coaches do not play."""
+    """One of the caller's teams; if it lists no players, anyone may play for it. Its coaches do not play."""
 
     name: str
     players: tuple[PlayerId, ...] = ()
@@ -214,7 +214,7 @@ class GameSettings(msgspec.Struct, frozen=True, kw_only=True):
         return self.match_type is MatchType.DEATHMATCH and self.dm_sub_mode is not DmSubMode.TEAM
 
     def sides_on(self, number: int) -> StartSides | None:
-        """Return how the sides on map `number` are decided; None if nothing was requested."""
+        """Return how the sides on map `number` are decided; None if `sides` has no entry for that map."""
         return self.sides[number - 1] if 0 < number <= len(self.sides) else None
 
     def team_of(self, player_id: PlayerId) -> Team | None:

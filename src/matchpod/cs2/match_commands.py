@@ -190,7 +190,7 @@ def expected_cvars(settings: GameSettings) -> Mapping[str, str]:
 def matchzy_match(
     settings: GameSettings, *, match_id: int, log_url: str, log_header_name: str, log_header_value: str
 ) -> dict[str, object]:
-    """Return the match file that MatchZy fetches; raise ValueError without listed players or for an unsafe value.
+    """Return the match file that MatchZy fetches; raise ValueError if no player is listed, or a value is unsafe.
 
     Coaches are listed with the players of their team, as the plugin requires. When the plugin checks who is ready, it
     counts coaches on the server as players. There is no veto. An incomplete team cannot become ready, so play starts
@@ -275,7 +275,7 @@ def _tv_cvars(settings: GameSettings) -> dict[str, str]:
 
 
 def _warmup_hold_cvars(settings: GameSettings) -> dict[str, str]:
-    """Return the variables that hold warmup until play is started. The length is first: it restarts the timer."""
+    """Return the variables that hold warmup until play is started. The length comes first: it restarts the timer."""
     if not holds_warmup(settings):
         return {}
     return {"mp_warmuptime": str(WARMUP_S), "mp_warmuptime_all_players_connected": "0", "mp_warmup_pausetimer": "1"}
@@ -322,7 +322,7 @@ def _deathmatch_cvars(settings: GameSettings) -> dict[str, str]:
     minutes = settings.deathmatch_minutes
     if minutes is not None:
         cvars["mp_timelimit"] = f"{minutes:.6g}"
-        # The only round must not end before the time limit.
+        # A deathmatch has a single round, which must not end before the time limit.
         # `mp_roundtime` applies to all maps if the other two variables are 0.
         cvars["mp_roundtime"] = str(min(MAX_ROUND_MINUTES, math.ceil(minutes)))
         cvars["mp_roundtime_defuse"] = cvars["mp_roundtime_hostage"] = "0"

@@ -305,7 +305,7 @@ def _instance_faults(values: Values, command: tuple[str, ...], where: str) -> It
 
 
 def _tv_faults(values: Values, command: tuple[str, ...], where: str) -> Iterator[str]:
-    """Yield the faults of `tv_ports`, which needs a port per server, and the placeholder {tv_port} in the command."""
+    """Yield the faults of `tv_ports`: it needs the placeholder {tv_port} in the command, and a port per server."""
     if _uses(TV_PLACEHOLDER, command) != ("tv_ports" in values):
         yield f"tv_ports{where} and the placeholder {TV_PLACEHOLDER} in the command need each other."
     tv_ports, ports = values.get("tv_ports"), values.get("ports")

@@ -61,7 +61,7 @@ class ListPositions:
     async def find(
         self, db: Database, key: CountKey, position: int, *, table: str, conditions: str, params: Mapping[str, Value]
     ) -> Start | None:
-        """Return a row at or shortly before a position, counted from the oldest row, or None.
+        """Return a row at or shortly before `position`, which is counted from the oldest row, or None.
 
         Return None if the position is among the newest rows, or if the list has a temporary status. `conditions` and
         `params` select the rows of the list from `table`.

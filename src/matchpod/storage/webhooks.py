@@ -289,7 +289,7 @@ async def raise_attention(db: Database, values: Mapping[str, Value], *also: Stat
 
 
 async def end_unwatched_attention(db: Database, watched: Sequence[str]) -> None:
-    """Delete the raised attention of organizations not in `watched`, so that it is raised again once they are."""
+    """Delete attention raised for organizations not in `watched`, so that it is raised again once they are watched."""
     found = msgspec.convert(await db.read("SELECT DISTINCT org_id FROM raised_attention"), list[tuple[str]])
     gone = sorted({org_id for (org_id,) in found} - set(watched))
     if gone:

@@ -160,7 +160,7 @@ class Parameter(msgspec.Struct, frozen=True, kw_only=True):
     schema: dict[str, object]
     is_required: bool = True
     is_deprecated: bool = False
-    """True if this is a second name of another parameter."""
+    """True if this is a deprecated alias of another parameter."""
 
 
 class Endpoint(msgspec.Struct, frozen=True, kw_only=True, eq=False):
@@ -197,7 +197,7 @@ class Endpoint(msgspec.Struct, frozen=True, kw_only=True, eq=False):
     is_read: bool = False
     """True for a POST that changes nothing, so that a read-only process answers it as well."""
     has_etag: bool = False
-    """True if the response has an ETag, and may be 304, after the match, map or series has ended."""
+    """True if the response has an ETag, and may be 304, once the match, map or series has ended."""
     is_file: bool = False
     """True if the response is a file: clients may request a part of it, or be redirected to it."""
     any_origin: bool = False

@@ -223,7 +223,7 @@ def _status_row(line: str) -> StatusPlayer | None:
 
 
 def _find_object(text: str, key: str) -> _JsonObject | None:
-    """Return the first JSON object that contains the key and starts and ends on lines without other text."""
+    """Return the first JSON object that has `key`, begins at the start of a line and ends at the end of a line."""
     # Not strict: otherwise a control character in a player's name would make the whole answer invalid.
     decoder, at = json.JSONDecoder(strict=False), 0
     for _ in range(MAX_OBJECT_STARTS):

@@ -362,7 +362,7 @@ class AgonesFleet:
         return server if ref.is_same(server) else None
 
     async def _delete_all(self, server_id: str, ref: ServerRef | None) -> tuple[list[AgonesServer], list[AgonesServer]]:
-        """Delete the servers of a match. Return those not being deleted before, and those that this call deleted.
+        """Delete the servers of a match. Return those not yet being deleted, and those that this call deleted.
 
         A server that changes between reading and deleting, for example because it is allocated again, is not deleted;
         the next call reads it again.

@@ -122,7 +122,7 @@ def read_fleet_secret(file: Path) -> bytes:
 
 
 def read_previous_fleet_secret(file: Path | None) -> bytes | None:
-    """Return the previous secret in a file; None without a file, or if it is missing or empty (no rotation)."""
+    """Return the previous secret; None if no file is configured, or if the file is missing or empty (no rotation)."""
     if file is None:
         return None
     try:

@@ -27,8 +27,8 @@ MAX_MISMATCHES = 3
 """Number of consecutive servers that must reject the passwords for the fleet to be stopped."""
 
 PROVEN_S = 10.0
-"""Time in seconds after an accepted password during which servers are tried without a limit. Servers with another
-secret take longer than this to start."""
+"""Time in seconds after an accepted password during which servers are tried without a limit. It is too short for
+servers with another secret to start."""
 
 LOOK_S = 0.5
 """Interval in seconds at which a waiting allocation checks whether another process has ended its trial."""

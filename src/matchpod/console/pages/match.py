@@ -201,7 +201,7 @@ def _chosen_map(match: MatchDetail, query: Mapping[str, str]) -> MatchMap | None
 
 
 async def _rulings(visit: Visit, match: MatchDetail) -> Sequence[MadeRuling]:
-    """Return all rulings on an ended match; none if the user may not act on matches."""
+    """Return the rulings on an ended match; none if the user may not act on matches."""
     if not (match.has_ended and visit.may(Who.REFEREE)):
         return ()
     return await visit.deps.details.rulings(visit.principal, match.server_id)

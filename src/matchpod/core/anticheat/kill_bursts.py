@@ -53,7 +53,7 @@ class Headshot(msgspec.Struct, frozen=True, gc=False):
 
 
 class KillBursts(msgspec.Struct, tag=True):
-    """Bursts of one player. `recent` has the last headshot on each victim, `told_bursts` the number last reported."""
+    """Bursts of one player. `recent` has the last headshot per victim; `told_bursts` is `bursts` at the last report."""
 
     recent: dict[PlayerId, Headshot] = {}
     bolt_at_ms: int | None = None

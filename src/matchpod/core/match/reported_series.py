@@ -73,7 +73,7 @@ class ReportedSeries(msgspec.Struct, kw_only=True, omit_defaults=True):
         return next((index for index in later if is_same_map(loaded, map_name(settings, index))), number)
 
     def end_maps_before(self, number: int, settings: GameSettings, maps: list[PlayedMap]) -> None:
-        """End all maps before this number, including maps that do not appear in the log at all."""
+        """End all maps before map `number`, including maps that do not appear in the log at all."""
         while maps[-1].number + maps[-1].is_finished < number:
             if maps[-1].is_finished:
                 maps.append(PlayedMap.upcoming(settings, maps[-1].number + 1))

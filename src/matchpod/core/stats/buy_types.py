@@ -42,7 +42,7 @@ def buy_type(
     """Return the buy type of a team from its players' money and equipment; None if it is not certain.
 
     With unknown equipment values, the type is certain if all their possible values give the same type. `most_of_team`
-    is the maximum value of the team's equipment, if known. It is ignored if the team carries more: some was free.
+    is the team's maximum equipment value, if known. It is ignored if the team carries more: some equipment was free.
     """
     starts = [amount for amount in money if amount is not None]
     values = [amount for amount in equipment if amount is not None]

@@ -86,7 +86,7 @@ class ConnectionLimits(msgspec.Struct, frozen=True, kw_only=True):
 
     @property
     def of_address(self) -> int | None:
-        """Maximum number of an address's connections for any request; at most half of the ordinary slots."""
+        """Maximum number of connections per address for requests without priority; at most half the ordinary slots."""
         return None if self.per_address is None else max(1, min(self.per_address, self.ordinary // 2))
 
 

@@ -273,7 +273,7 @@ class ApiConnection(asyncio.Protocol):
             self._newest.add_body(body)
 
     def on_message_complete(self) -> None:
-        """Complete the body and, if it is already answered, its exchange. The next byte belongs to another request."""
+        """Complete the body, and its exchange if the response is complete. The next byte belongs to another request."""
         self._unparsed_bytes = 0
         if self._direct_body is not None:
             if self._direct is not None:
@@ -333,7 +333,7 @@ class ApiConnection(asyncio.Protocol):
         return True
 
     def _take(self, body: bytes) -> None:
-        """Answer a POST directly, if it is a usual request."""
+        """Answer a POST directly if it is a usual request; otherwise pass it to the application."""
         route, self._direct_body = self._direct, None
         keep_alive = self._parser.should_keep_alive() and not self.seat.admission.is_single
         version = self._parser.get_http_version()

@@ -16,7 +16,7 @@ from cs2_protocol.game import PlayerId, Side
 from cs2_protocol.steam_id import to_id64
 
 MAX_KNOWN_PLAYERS = 512
-"""Maximum number of known players, far more than join one server. Beyond it, the oldest entry is dropped."""
+"""Maximum number of known players, far more than join one server. Each further player replaces the oldest entry."""
 
 MAX_SECOND_TOKENS = 4096
 """Maximum number of cached second players (see `second_token`). When the cache is full, it is cleared."""

@@ -176,7 +176,7 @@ class _Round:
 
     def _remove_alive(self, player_id: str, team: int) -> None:
         alive = self._alive[team]
-        # A death after the round was decided does not undo the survival, and does not start a clutch.
+        # A player who dies after the round was decided still counts as a survivor, and the death starts no clutch.
         if self.is_decided or alive.pop(player_id, None) is None or self._is_free_for_all or len(alive) != 1:
             return
         enemies = len(self._alive[3 - team])

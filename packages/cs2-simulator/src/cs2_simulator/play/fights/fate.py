@@ -19,8 +19,7 @@ _ONE_SIDED_SHARE = 0.92
 _CT_ADVANTAGE = 0.08
 _SKILL_WEIGHT = 2.2
 _MONEY_WEIGHT = 0.55
-"""Weights of the difference in skill and of the difference in equipment between the sides, per player. Equipment is a
-share of a full buy."""
+"""Weights of the difference between the sides, per player: in skill, and in equipment as a share of a full buy."""
 _FULL_BUY = 4000
 _ARMOR_VALUE = 800
 

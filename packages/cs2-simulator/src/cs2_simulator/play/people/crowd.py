@@ -269,7 +269,7 @@ class Crowd:
     def map_ended(self) -> None:
         """Let the guests leave one by one, unless they stay for the next map.
 
-        This is checked just before a guest leaves.
+        Whether they stay is checked just before a guest leaves.
         """
         self.is_over = True
         self._finished_map = self.arena.map_name
