@@ -105,7 +105,7 @@ def begun_with(detail: str) -> str:
 
 
 def recorded_session(session_id: str) -> str:
-    """Return the id of the session whose audit entry counts this log-in: this session or an earlier session."""
+    """Return the id of the session whose entry counts the log-in of `session_id`: this session or an earlier one."""
     return session_id.partition(".")[0]
 
 

@@ -270,7 +270,7 @@ class Ingest:
         return receipt
 
     async def _is_checked(self, token: str, headers: RawHeaders, source: str) -> bool:
-        """If the token belongs to a server check, record the post without its lines; otherwise return False."""
+        """Record a post of a server check without its lines. False if the token does not belong to such a check."""
         if not (may_be_check_token(token) and _TOKEN.fullmatch(token)):
             return False
         stamp = _stored_headers(headers).get("x-timestamp")

@@ -61,8 +61,8 @@ OBSERVE_MS: Final = 30_000
 counts toward deadlines."""
 
 LATE_MS: Final = 2_000
-"""A deadline that is noticed later than this, or after a database access that took longer, does not fire at once: the
-machine or the database was stalled, and servers are about to resend their posts."""
+"""A deadline that is noticed over LATE_MS late, or after a database access that took longer, does not fire at once:
+the machine or the database was stalled, and servers are about to resend their posts."""
 
 MAX_DEADLINES: Final = 100
 """Maximum number of deadlines that a call of `advance` fires. This is a safeguard: only a few are ever due at a
@@ -394,7 +394,7 @@ class Fold(msgspec.Struct):
         self.last_ms = received_ms
 
     def _follow_start(self, received_ms: int) -> None:
-        """Give players the full time to join if the server's start took long, or if the clock was set during it."""
+        """Give players the full time to join if the server's start took long, or if the clock was set meanwhile."""
         match = self.reader.match
         start_ms = received_ms - (received_ms if match.allocated_at_ms is None else match.allocated_at_ms)
         if not 0 <= 2 * start_ms <= to_ms(match.timers.join_s):

@@ -30,7 +30,7 @@ MAX_TURN_S: Final = 0.05
 """Maximum length of a turn in seconds. Turns reach it if other tasks block the loop for this long."""
 
 SLOW_S: Final = 2.0
-"""Minimum CPU time in seconds after which an entry counts as if it had killed the process. The largest normal entries
+"""CPU time in seconds from which applying an entry counts as if it had killed the process. The largest normal entries
 take less than 0.1 s. With PostgreSQL, a process that is blocked for 3.5 s counts as dead and loses its matches."""
 
 RESUMING_SHARE: Final = 4

@@ -41,7 +41,7 @@ not fit from the database."""
 
 RECENT: Final = 32
 """Number of applied entries whose receive time is remembered, to detect that their numbers were used again after a
-database failover. A failover that goes unnoticed loses fewer entries than this."""
+database failover. A failover that goes unnoticed loses fewer than RECENT entries."""
 
 Answer = Callable[[], None]
 """A function that answers a log post."""

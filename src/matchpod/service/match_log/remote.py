@@ -134,7 +134,7 @@ class RemoteMatches:
         """
         if stored is not None:
             return stored.received_ms == received_ms
-        return await raw_log.newest_seq(self._db, server_id) >= seq  # deleted after its retention time
+        return await raw_log.newest_seq(self._db, server_id) >= seq  # it may have been deleted after its retention time
 
     async def _open(self, row: ServerRow, lost: Set[int]) -> _Cached:
         region = self._regions.get(row.region)

@@ -33,7 +33,7 @@ MAX_DEATHS: Final = 3
 it is unlikely that three processes are killed by chance while they apply the same entry."""
 
 MAX_MATCH_DEATHS: Final = 10
-"""Number of deaths after which a match is ended, so that it does not kill processes forever."""
+"""Number of processes that must die while they resume only this match, before the match is ended."""
 
 MAX_RESUMING: Final = 4
 """Maximum number of matches that a process resumes concurrently if the database is shared. If the process dies, they

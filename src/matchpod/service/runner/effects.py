@@ -54,7 +54,7 @@ MAP_LOAD_S: Final = 120.0
 """Timeout in seconds of a map load at the speed of a real server. A large workshop map on a slow disk takes long."""
 
 MIN_MAP_LOAD_S: Final = 15.0
-"""Minimum timeout in seconds of a map load, however fast the region plays."""
+"""Lower limit in seconds of MAP_LOAD_S divided by the region's speed."""
 
 WRONG_MAPS: Final = 3
 """Maximum number of times that the service changes a wrong map. After that, the match fails."""
@@ -64,10 +64,10 @@ START_S: Final = 600.0
 about ten times within this time."""
 
 MIN_START_S: Final = 60.0
-"""Minimum timeout in seconds for play to start, however fast the region plays."""
+"""Lower limit in seconds of START_S divided by the region's speed."""
 
 PLUGIN_LOADS_AFTER: Final = 3
-"""Number of requests by the rules after which the service changes a map itself. Before that, the plugin should."""
+"""Number of times that the rules must request a map before the service loads it. Until then, the plugin should."""
 
 KICKED_BY_ADMIN: Final = "An admin has removed you from the server"
 

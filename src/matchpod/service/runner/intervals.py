@@ -47,7 +47,7 @@ class Intervals(msgspec.Struct, frozen=True, kw_only=True):
     try_s: float = 180.0
     """Timeout in seconds, at real speed, of an attempt to start a server: process start, map load and settings."""
     min_try_s: float = 60.0
-    """Lower limit in seconds of `try_s` divided by the speed, because processes start slowly on a busy machine."""
+    """Lower limit in seconds of `try_s` divided by the region's speed: a busy machine starts processes slowly."""
     load_begins_s: float = 1.0
     """Time in seconds after which a map load is assumed to have begun, even if no answer of the server shows it. A load
     begins one frame after the command. Until then the server reports the old map, and during the load it does not

@@ -398,7 +398,7 @@ class _Runner:
         new = NewEntry(kind=kind, received_ms=self._deps.clock.now_ms(), body=body)
         _, numbers, _ = await self._lease.write([servers.check_fence(row.id, row.fence), *statements_of(row.id, new)])
         self._live.enqueue(stored_entry(row.id, msgspec.convert(numbers[0][0], int), new))
-        if body:  # appended by another task, while the runner may be idle
+        if body:  # another task appends entries with a body; the runner may be idle
             self._live.woken.set()
 
     # --- the server -----------------------------------------------------------------------------------------------

@@ -201,7 +201,7 @@ class Supervisor:
         notified, self._notified = (
             self._notified,
             set(),
-        )  # before the rows are read: later changes notify again
+        )  # cleared before the rows are read, so that later changes notify again
         for server_id in notified & self._drives.keys():
             await self._check(server_id)
         is_created_here = not notified <= self._drives.keys()

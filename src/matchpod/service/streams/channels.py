@@ -76,7 +76,7 @@ def type_of(line: bytes) -> bytes:
 
 
 ReadAfter = Callable[[int], Awaitable[list[tuple[int, bytes]]]]
-"""A function that reads a page of the stored items after a number, as pairs of number and JSON."""
+"""A function that gets an item number, and reads a page of the stored items after it as pairs of number and JSON."""
 
 
 class Subscriber(Protocol):
