@@ -81,8 +81,8 @@ class EndRules(msgspec.Struct, frozen=True, kw_only=True):
         rounds = sum(score)
         if self.max_rounds is None or self.may_end_anytime or rounds >= self.max_rounds:
             return True
-        is_early = max(score) < self.max_rounds // 2 and rounds < self.max_rounds - 1
-        return not is_early and bool(self.ends_after(score))
+        # Below half of the rounds, no score is near an end.
+        return max(score) >= self.max_rounds // 2 and bool(self.ends_after(score))
 
     def is_break_after(self, score: tuple[int, int]) -> bool:
         """True if the teams change sides, or an overtime begins, after the round with this score."""
