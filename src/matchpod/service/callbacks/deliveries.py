@@ -87,7 +87,7 @@ class CallbackDeliveries:
 
     @unavailable_on_outage
     async def redeliver_given_up(self, principal: Principal, body: bytes) -> callback_views.Redelivery:
-        """Request another attempt for each given-up callback created since the time in the body, oldest first."""
+        """Send the oldest given-up callbacks created since the time in the body again, at most MAX_REDELIVERED."""
         from_ms = read_redeliver_request(decode_json(body))
         self._many.acquire(principal.org_id)
         detail = f"all that were given up since {iso_time(from_ms)}"
