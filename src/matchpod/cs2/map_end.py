@@ -71,7 +71,7 @@ class EndRules(msgspec.Struct, frozen=True, kw_only=True):
         )
 
     def ends_after(self, score: tuple[int, int]) -> list[tuple[int, int]]:
-        """Return those possible scores after the next round that end the map, or may end it as a tie."""
+        """Of the two scores that can follow this one, return those that end the map, or may end it as a tie."""
         first, second = score
         following = ((first + 1, second), (first, second + 1))
         return [after for after in following if self.is_end(after) or self._is_tie(after)]

@@ -174,7 +174,7 @@ class Allocations:
             return ""
 
     async def _settled(self, server_id: str, place: agones_servers.Place) -> tuple[agones_servers.Place, bool]:
-        """Return the server to use, and whether it was found. An unanswered call may have allocated another server."""
+        """Return the server to use, and whether an earlier call, which was not answered, had allocated it."""
         if server_id not in self._unsure:
             return place, False
         try:

@@ -37,7 +37,7 @@ class ReportedShots(msgspec.Struct, omit_defaults=True):
     final_map: int | None = None
     """Number of the map whose newest report was its final report."""
     misplaced: int = 0
-    """Number of reports with counts that were ignored because it is uncertain which map they belong to."""
+    """Number of reports that were ignored because their map is uncertain. Reports without counts are not included."""
 
     def read(
         self,

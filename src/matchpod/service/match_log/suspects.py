@@ -97,10 +97,10 @@ class Suspects:
 
     @asynccontextmanager
     async def resuming(self, row: ServerRow, speed: float, *, from_start: bool = False) -> AsyncIterator[None]:
-        """A context in which to resume a match. If the match is a suspect, entries that fail are set aside first.
+        """A context in which to resume a match. First, entries of a suspect match that fail on a copy are set aside.
 
-        `from_start`: try all entries instead of those after the snapshot. Raise DeadlyMatchError if the match has
-        killed too many processes.
+        `from_start`: also try the entries before the snapshot. Raise DeadlyMatchError if the match has killed too many
+        processes.
         """
         self._turns.is_resuming, self.resuming_count = True, self.resuming_count + 1
         try:

@@ -321,7 +321,7 @@ class ApiConnection(asyncio.Protocol):
         try:
             parts = reads.read(head.url[len(reads.prefix) :].decode("latin-1"), head.headers)
         except Exception:  # noqa: BLE001 - the application answers, and reports the error if it has one too
-            _log.exception("direct request failed")
+            _log.exception("fast path failed: the application answers the request")
             return False
         if parts is None:
             return False
@@ -351,7 +351,7 @@ class ApiConnection(asyncio.Protocol):
                 lambda is_answer: self._answer(exchange, route.response if is_answer else None),
             )
         except Exception:  # noqa: BLE001 - the application answers, and reports the error if it has one too
-            _log.exception("direct request failed")
+            _log.exception("fast path failed: the application answers the request")
         if not is_taken:
             self._answer(exchange, None)
 

@@ -48,7 +48,7 @@ STRANGER_VISITS = 8
 """Number of visits after which an unlisted player, or a player removed from the list, stops trying."""
 
 WAITING_RETURN_MS = (20_000, 30_000)
-"""Milliseconds between attempts of people who wait until they are added to the list. They never stop trying."""
+"""Milliseconds after which a person who was kicked, because they are not listed, connects again."""
 
 ADDED_MS = (5_000, 15_000)
 """Milliseconds after which a person who was just added to the list connects."""
