@@ -152,7 +152,7 @@ class Application:
         )
 
     def _direct_route(self, path: str, store: Take) -> DirectRoute:
-        """Return the route whose requests are stored with `store`, while this process is ready and not read-only."""
+        """Return a route handled by `store`. While this process is read-only or not ready, the application answers."""
         services = self._site.services
 
         def take(path_rest: str, headers: Sequence[Header], body: bytes, answer: Answered) -> bool:
@@ -173,7 +173,7 @@ class Application:
     def server_reads(self) -> ReadRoute | None:
         """The route for polls of a server, the most frequent requests of callers; None if the application answers.
 
-        The application answers polls if it has no such endpoint, or if the access log has a line for each poll.
+        The application answers polls if this port has no such endpoint, or if the access log has a line for each poll.
         """
         endpoint = self._get_server
         if endpoint is None or is_logged(self._access_log, endpoint):

@@ -81,7 +81,7 @@ class AgonesFleet:
         *,
         trials: ports.SecretTrials | None = None,
     ) -> None:
-        """Call `on_password` with the `Fit` of each allocated server whose first password was tried.
+        """After each trial of the first password of an allocated server, call `on_password` with the result.
 
         Without `trials`, servers that reject the secret are counted in this process only.
         """

@@ -49,7 +49,7 @@ class Allocations:
         self._deletions: set[asyncio.Task[None]] = set()
 
     async def obtain(self, order: ServerOrder) -> tuple[agones_servers.Place, bool] | None:
-        """Find or allocate the server of a match. Return it, and whether it was found; None if no server is free.
+        """Find or allocate a match's server. Return it, and whether an earlier call allocated it; None if none is free.
 
         Also return None if the order is repeated and its server is gone: only another attempt may get another server.
         """

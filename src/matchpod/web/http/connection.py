@@ -80,7 +80,7 @@ class ApiConnection(asyncio.Protocol):
         self._patience = shared.patience
         self._loop = asyncio.get_running_loop()
         self._head = RequestHead()
-        # The parser calls these methods of the head directly, because most of its callbacks are for headers.
+        # The parser calls these methods of the head directly, which saves a call per header.
         self.on_message_begin = self._head.begin
         self.on_url = self._head.add_url
         self.on_header = self._head.add_header
