@@ -319,7 +319,7 @@ class Application:
         duration_s = self._monotonic() - started
         self._metrics.requests.inc(route, method, str(status))
         self._metrics.seconds.observe(duration_s, route, f"{status // 100}xx")
-        if call is not None or _log.isEnabledFor(logging.DEBUG):  # `call` is None for a direct answer
+        if call is not None or _log.isEnabledFor(logging.DEBUG):  # `call` is None if the application was not called
             self._log_request(call, route, method, status, duration_s=duration_s, request_id=request_id)
 
     def _log_request(

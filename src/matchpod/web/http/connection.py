@@ -313,7 +313,7 @@ class ApiConnection(asyncio.Protocol):
     # --- exchanges ------------------------------------------------------------------------------------------------
 
     def _answer_read(self) -> bool:
-        """Answer a GET directly. Return False for an unusual request or a slow client: the application answers it."""
+        """Answer a GET without the application. Return False if the request is unusual or the client is slow."""
         reads, head = self._shared.reads, self._head
         is_usual = self.seat.is_ordinary and self._may_read and self._writable is None and not self._direct_body
         if reads is None or not is_usual or self.transport.is_closing():

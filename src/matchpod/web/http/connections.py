@@ -161,19 +161,19 @@ class Connections:
         self._silent.pop(connection, None)
 
     def begin_direct(self, connection: Connection) -> None:
-        """Record that a request on this connection is being answered directly."""
+        """Record that a request on this connection is being answered without the application."""
         self.set_busy(connection)
         self._direct_exchanges += 1
         self._all_answered.clear()
 
     def end_direct(self) -> None:
-        """Record that a direct request was answered, or was passed to the application."""
+        """End what `begin_direct` began: the request was answered, or was passed to the application."""
         self._direct_exchanges -= 1
         if not self._direct_exchanges:
             self._all_answered.set()
 
     def direct_route(self, url: bytes) -> DirectRoute | None:
-        """Return the route for a POST to this URL that may be answered directly; None if there is none."""
+        """Return the route for a POST to this URL if it may bypass the application; None if it may not."""
         for route in self._direct:
             if url.startswith(route.prefix):
                 return route
