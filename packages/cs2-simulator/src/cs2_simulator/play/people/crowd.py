@@ -74,7 +74,7 @@ class Role(StrEnum):
 
 class GuestStage(StrEnum):
     EXPECTED = "expected"
-    """Not connected yet, without a scheduled visit."""
+    """Not connected yet, and no visit is scheduled."""
     COMING = "coming"
     HERE = "here"
     """Connected, but not necessarily playing yet."""
