@@ -83,7 +83,7 @@ class MapFlow(msgspec.Struct):
     match_start_ms: int = 0
     rounds_played: int = 0
     scores: list[tuple[int, int]] = msgspec.field(default_factory=lambda: [_NO_SCORE])
-    """The score by team after 0, 1, 2 and more rounds of this map."""
+    """The scores by team of this map; the index is the number of rounds played."""
     is_freeze: bool = False
     is_freeze_time: bool = False
     """True from the start of freeze time until the next round begins."""
