@@ -465,7 +465,7 @@ class MapFlow(msgspec.Struct):
         self.confirm_end(at_ms, out)
 
     def _end_unseen(self, at_ms: int, out: list[GameEvent]) -> bool:
-        """End the map if its score is 0:0 again after lost lines, and its next round may have ended it.
+        """True if it ends the map: the score is 0:0 again after lost lines, and the next round may have ended the map.
 
         The winner is known if only one result was possible, and the loss is too small to contain a second round.
         """
