@@ -196,7 +196,7 @@ async def test_servers_of_many_resumed_matches_are_not_asked_at_once(world: Worl
 
 
 async def test_match_that_was_played_before_its_server_was_ready_starts_anew(world: World) -> None:
-    """Nobody stored its log, because its first process died; simulated players do not wait for `running`."""
+    """No process stored its log, because the first one died; simulated players do not wait for `running`."""
     dead = world.start("dead")
     dead.db.crashes_before = "running_at_ms = "
     await world.create(game=SERIES)

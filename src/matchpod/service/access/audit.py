@@ -95,7 +95,7 @@ class Action(StrEnum):
 
 
 def repeated_session(session_id: str, number: int) -> str:
-    """Return the id of a session whose log-in is counted as number `number` in the audit entry of `session_id`."""
+    """Return the id of the session of a repeated log-in, which is number `number` in `session_id`'s audit entry."""
     return f"{session_id}.{number}"
 
 

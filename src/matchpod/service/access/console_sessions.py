@@ -260,7 +260,7 @@ class ConsoleSessions:
 
     @unavailable_on_outage
     async def active_sessions(self, session_ids: Sequence[str]) -> set[str]:
-        """Return which sessions have not ended, and record that these are in use, because they have open streams."""
+        """Return which of these sessions have not ended, and record that they are in use: they have open streams."""
         now_ms = self._clock.now_ms()
         found = await console_sessions.by_ids(self._db, session_ids)
         active = [session for session, key in found if is_active(session, key, now_ms)]

@@ -46,7 +46,7 @@ _LISTS: Final[Mapping[DifferencePart, tuple[str, tuple[str, ...]]]] = {
 
 
 class Difference(msgspec.Struct, frozen=True, kw_only=True, rename="camel"):
-    """A field that differs or, if `field` is None, a list entry that was added or removed. A missing value is unset."""
+    """A field that differs or, if `field` is None, a list entry that was added or removed. A missing value is UNSET."""
 
     part: DifferencePart
     map_number: int | None = None

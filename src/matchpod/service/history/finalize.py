@@ -26,7 +26,7 @@ from matchpod.storage.servers import ServerRow
 
 
 async def fold_to_end(db: Database, row: ServerRow, speed: float, *, turns: FoldTurns) -> Fold:
-    """Replay the log of an ended match. If its stored outcome is a cancellation, cancel the replay for the same reason.
+    """Replay the log of an ended match. If it was canceled, cancel the replayed match for the stored reason.
 
     The log of a canceled match may contain another end, which was not stored before the cancellation. It is ignored.
     """

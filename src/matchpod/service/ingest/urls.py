@@ -37,7 +37,7 @@ class IngestUrls(msgspec.Struct, frozen=True):
         return self.base + LOGS_PATH.format(token=log_token)
 
     def anticheat(self, report_token: str) -> str:
-        """Return the URL for reports of an anti-cheat plugin. It has the token, as webhooks cannot send headers."""
+        """Return the URL for reports of an anti-cheat plugin. It contains the token: the plugin cannot set headers."""
         return self.base + ANTICHEAT_PATH.format(token=report_token)
 
     def shots(self, report_token: str) -> str:

@@ -52,8 +52,8 @@ class EntryKind(StrEnum):
     ACTION = "action"
     """A caller or an operator has requested an action on the match."""
     ACTION_SENT = "action_sent"
-    """An action is about to be sent to the server, so it may have been executed from here on. The body is the action's
-    id."""
+    """An action is about to be sent to the server. After this entry, it may have been executed. The body is the
+    action's id."""
     ACTION_ANSWERED = "action_answered"
     """The server's answer to an action."""
     OVER_QUOTA = "over_quota"

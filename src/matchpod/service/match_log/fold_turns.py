@@ -104,7 +104,7 @@ class FoldTurns:
         self._is_turn_over = False
 
     async def run(self, items: Iterable[_Item], step: Callable[[_Item], bool]) -> None:
-        """Call `step` in turns for each item, until it returns False. Usually `step` applies an entry."""
+        """Call `step` for each item, in time slices (turns), until it returns False. It usually applies an entry."""
         rest = iter(items)
         item = next(rest, None)
         ticket = next(self._tickets)
@@ -184,7 +184,7 @@ class FoldTurns:
         self._timer = loop.call_later(pause_s, self._begin_turn, time.monotonic() + pause_s)
 
     def _begin_turn(self, planned_s: float) -> None:
-        """Begin a turn. It lasts for as long as other tasks delayed this call, but for TURN_S to MAX_TURN_S."""
+        """Begin a turn. Its length is the delay of this call, but at least TURN_S and at most MAX_TURN_S."""
         self._timer, self._is_turn_over = None, False
         self._stopped_s = time.monotonic()
         self._turn_s = self._left_s = min(max(self._stopped_s - planned_s, TURN_S), MAX_TURN_S)
@@ -193,7 +193,7 @@ class FoldTurns:
             self._plan(self._turn_s + self._turn_s / self._share)
 
     def _pass_on(self) -> None:
-        """Wake the next fold if the turn has time left. Waking all costs more than applying their entries."""
+        """Wake the next fold if the turn has time left. Waking all at once would cost more than their entries."""
         if self._waiting and self.has_time():
             self._wake_next()
 

@@ -41,7 +41,7 @@ not fit from the database."""
 
 RECENT: Final = 32
 """Number of applied entries whose receive time is remembered, to detect that their numbers were used again after a
-database failover. A failover that goes unnoticed loses fewer than RECENT entries."""
+database failover. Failovers that are not noticed otherwise lose fewer entries than that."""
 
 Answer = Callable[[], None]
 """A function that answers a log post."""
@@ -127,11 +127,11 @@ class LocalMatch:
             self.woken.set()
 
     def compare(self, seq: int, now_ms: int, *, applied_seq: int) -> None:
-        """Compare with `seq`, the newest number in the database. `applied_seq` was the last applied before the read.
+        """Compare `seq`, the newest number in the database, with `applied_seq`, the last applied before it was read.
 
-        Wake the runner if it misses an entry that was in the database at the previous call: another process must have
-        stored that entry. (Newer entries may still be enqueued by this process.) Also wake the runner if it must act
-        now, in case the clock was set.
+        If `seq` is lower, the runner raises LogRewoundError. Otherwise wake it if it must act now (the clock may have
+        been set), or if it misses an entry that was in the database at the previous call: another process must have
+        stored that entry. (Newer entries may still be enqueued by this process.)
         """
         if seq < applied_seq:
             self._fail(LogRewoundError(f"entry {applied_seq} of {self.server_id} was applied, the newest is {seq}"))
@@ -142,7 +142,7 @@ class LocalMatch:
             self.woken.set()
 
     def expect(self, seq: int) -> None:
-        """Wake the runner if the entry with this number is unknown, because another process has stored it."""
+        """Wake the runner to read the entry with this number if it is unknown: another process has stored it."""
         if seq > self.newest_seq:
             self.newest_seq = seq
             self.woken.set()
@@ -184,7 +184,7 @@ class LocalMatch:
         return not is_known or self._received_ms[place] == entry.received_ms
 
     def begin_reading(self) -> int:
-        """Return the first number to read: `seq`, to compare it, or the next if none was applied since the load."""
+        """Return where to start reading: at `seq`, to compare it, or after it if none was applied since the load."""
         self._is_doubtful = False
         return self.seq if self._received_ms else self.seq + 1
 
@@ -195,7 +195,7 @@ class LocalMatch:
 
     @property
     def is_behind(self) -> bool:
-        """True if the database has an entry that is not applied, or if the last applied entry must be compared."""
+        """True if the database has entries that are not applied, or if the last applied entry must be checked there."""
         return self.newest_seq > self.seq or self._is_doubtful
 
     def applied(self, entry: RawEntry) -> None:

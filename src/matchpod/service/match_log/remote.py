@@ -69,7 +69,7 @@ class RemoteMatches:
         return (await self.reader(row)).match
 
     async def reader(self, row: ServerRow) -> MatchReader:
-        """Return the reader of the match. As with `match`, use it only until the next await."""
+        """Return the `MatchReader` of the match. As with `match`, use it only until the next await."""
         return (await self._catch_up(row)).fold.reader
 
     async def _catch_up(self, row: ServerRow) -> _Cached:

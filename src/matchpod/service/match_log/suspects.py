@@ -97,10 +97,10 @@ class Suspects:
 
     @asynccontextmanager
     async def resuming(self, row: ServerRow, speed: float, *, from_start: bool = False) -> AsyncIterator[None]:
-        """A context in which to resume a match. First, entries of a suspect match that fail on a copy are set aside.
+        """A context in which to resume a match. Raise DeadlyMatchError if the match has killed too many processes.
 
-        `from_start`: also try the entries before the snapshot. Raise DeadlyMatchError if the match has killed too many
-        processes.
+        If the match is a suspect, or an entry was set aside before, its entries are first applied to a copy, and those
+        that fail are set aside. With `from_start`, the entries before the snapshot are applied, too.
         """
         self._turns.is_resuming, self.resuming_count = True, self.resuming_count + 1
         try:
@@ -180,7 +180,7 @@ class Suspects:
     # --- trials -----------------------------------------------------------------------------------------------------
 
     async def _try_entries(self, row: ServerRow, speed: float, deaths: Mapping[int, int], *, from_start: bool) -> None:
-        """Apply all entries to a copy of the match. After an entry was set aside, start over."""
+        """Apply the entries to a copy of the match. If an entry fails, set it aside and start over."""
         _log.warning("trying entries before resuming match", extra={"server_id": row.id, "deaths": dict(deaths)})
         if deaths.get(ALONE, 0) >= MAX_MATCH_DEATHS:
             raise DeadlyMatchError(row.id)

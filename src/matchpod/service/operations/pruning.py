@@ -92,7 +92,7 @@ class Pruned(msgspec.Struct, frozen=True, kw_only=True):
 
 
 async def prune(db: Database, keep: Retention, now_ms: int) -> Pruned:
-    """Delete data past its retention time (except demos). Also delete counters that are 0.
+    """Delete data past its retention time, except demos. Also delete those row counts of lists that are 0.
 
     Rows are deleted in short transactions. A failure does not undo earlier transactions.
     """

@@ -195,7 +195,7 @@ class History:
         live = self._live.get(server.id)
         with logged_if_failed(server.id):
             match = await self._remote.match(server) if live is None else live.fold.match
-            if rows.has_map(match, row.map_number):  # False if a newer version knows a mode that this version does not
+            if rows.has_map(match, row.map_number):  # False if only a newer version knows the mode of the match
                 return _row_now(row, server, match), match
         return row, None
 
@@ -204,7 +204,7 @@ def _row_now(row: MapRow, server: ServerRow, match: Match) -> MapRow:
     """Build the current row of a map from the match. (Not async, because the match may change during an await.)"""
     now = rows.map_row(server, match, row.map_number, server_name=row.server_name)
     if row.status is MapStatus.CANCELLED and now.status is not MapStatus.FINISHED:
-        # The match was canceled by a request, of which its log contains nothing.
+        # The match was canceled by a request, which is not in its log.
         now = msgspec.structs.replace(now, status=row.status)
     elif row.status is MapStatus.LIVE and now.status in (MapStatus.FINISHED, MapStatus.CANCELLED):
         # The end of a map is stored together with its last timeline items. Until then the map is shown as live, so that

@@ -265,7 +265,7 @@ class RoundsView(msgspec.Struct, frozen=True, kw_only=True, rename="camel"):
 def series_page(
     query: ListQuery, total: int, found: Sequence[tuple[ListedSeries, match_head.Ending]], marks: Mapping[str, Marks]
 ) -> SeriesPage:
-    """Build a page of series, each with its maps and with how its match ended. `marks` are by server id."""
+    """Build a page of series, each with its maps and how its match ended. `marks` (such as labels) are by server id."""
     items = tuple(
         view_of(
             SeriesItem,
@@ -302,7 +302,7 @@ def map_view(row: MapRow, demo: DemoOfMap | None = None) -> SeriesDetailMap:
 def maps_page(
     query: ListQuery, total: int, rows: Sequence[MapRow], *, rulings: Mapping[str, Ruling], marks: Mapping[str, Marks]
 ) -> MapsPage:
-    """Build a page of maps. `rulings` and `marks` are those of the maps' matches, by server id."""
+    """Build a page of maps. `rulings` and `marks` (such as labels) are those of the maps' matches, by server id."""
     items = tuple(
         map_summary(row, marks=marks.get(row.server_id, NO_MARKS), ruling=rulings.get(row.server_id)) for row in rows
     )
@@ -310,7 +310,7 @@ def maps_page(
 
 
 def map_summary(row: MapRow, *, marks: Marks, ruling: Ruling | None) -> MapSummary:
-    """A map in a list."""
+    """Build the view of a map in a list."""
     return view_of(MapSummary, row, marks, map=row.map_name, duration=row.duration_s, ruling=ruling)
 
 

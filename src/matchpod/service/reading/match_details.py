@@ -89,7 +89,7 @@ class MatchDetail(MatchHead, frozen=True, kw_only=True):
 
     @property
     def maps_won(self) -> tuple[int, int]:
-        """Number of maps that each team has won, including maps that the team was given at creation."""
+        """Number of maps that each team has won, including the `mapsWon` of the create request."""
         if self.progress is not None:
             return self.progress.maps_won
         return self.settings.maps_won.plus(*maps_won([Winner(played.winner) for played in self.maps if played.winner]))

@@ -63,7 +63,7 @@ class MatchItem(MatchHead, frozen=True, kw_only=True):
     played_s: int | None
     """Total duration in seconds of the match's ended maps; None before the first map has ended."""
     maps_won: tuple[int, int]
-    """Number of maps that each team has won, including maps that the team was given at creation."""
+    """Number of maps that each team has won, including the `mapsWon` of the create request."""
 
     deathmatch_winner: DeathmatchWinner | None = None
     """Who won a deathmatch that has finished; None in other modes."""

@@ -1,4 +1,4 @@
-"""Derive the progress of a match from its row. This is used until its server is running, and if its log is not read."""
+"""Derive the progress of a match from its row. For use before its server is running, or if its log is not read."""
 
 from __future__ import annotations
 

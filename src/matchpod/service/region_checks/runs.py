@@ -183,7 +183,7 @@ class RegionCheck:
             await self._check_server("a waiting pod", partial(self._allocated, ""), self._go_on)
 
     async def _check_started(self) -> None:
-        """Start a server in the first free slot and check it. The same command would start the other slots' servers."""
+        """Start and check a server in the first free slot. The other slots have the same start command."""
         taken = (await slots.taken(self._deps.db)).get(self._region.code, {})
         for slot in self._region.fleet.slots or ():
             if slot in taken:
@@ -272,7 +272,7 @@ class RegionCheck:
         allocating = asyncio.create_task(self._region.fleet.allocate(order))
         try:
             while not (await asyncio.wait({allocating}, timeout=POLL_S))[0]:
-                if slot:  # without a slot, a cluster may have allocated a pod, which must be checked or deleted
+                if slot:  # without a slot, wait: a cluster may have allocated a pod, which must be checked or deleted
                     await self._go_on()
             yield await allocating
         finally:

@@ -148,7 +148,7 @@ class ServerCheck:
         self._findings: list[CheckFinding] = []
 
     async def run(self) -> ServerReport:
-        """Check the server. Raise GiveWayError if a match waits for a server, or if the check lost its hold."""
+        """Check the server. Raise GiveWayError if a match waits for a server, or if this server is no longer held."""
         build: int | None = None
         try:
             async with self._console() as console:

@@ -45,7 +45,7 @@ class SilentServers:
         self._remote = {key: silence.shifted(now_ms) for key, silence in silences.items()}
         if self._remote:
             for server_id, silence in self._silences.items():
-                if self._together[server_id] == 1:  # numbers above 1 are only shown; the next report updates them
+                if self._together[server_id] == 1:  # numbers above 1 need not be exact until the next report
                     self.report(server_id, silence)
 
     def has_near(self, silence: server_loss.Silence) -> bool:

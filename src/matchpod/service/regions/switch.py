@@ -1,4 +1,4 @@
-"""Switch regions on and off, and confirm sweeps, on behalf of operators. Running processes apply the change."""
+"""Switch regions on and off, and confirm the release of withheld servers. Running processes apply the change."""
 
 from __future__ import annotations
 

@@ -316,7 +316,7 @@ async def wait_for_answer(line: ConsoleLine) -> None:
 
 
 async def _is_log_stored(lease: Lease, deps: Deps, line: ConsoleLine) -> bool:
-    """True if the server posts its log to this process, or to another process, which proves that it stores the log."""
+    """True if the server posts its log to this process, or to another process that stores a post within the timeout."""
     seq, _ = await raw_log.head(deps.db, lease.row.id)
     listeners = await _log_listeners(line)
     if deps.urls_of(lease.row).logs(deps.tokens_of(lease.row).log) in listeners:
@@ -407,7 +407,7 @@ async def _is_configured(lease: Lease, deps: Deps, line: ConsoleLine) -> bool:
         and await _has_entry(lease, deps, EntryKind.CONFIGURED)
         and await _is_log_stored(lease, deps, line)
         and (status := await _plugin_match(line, row.plugin_match_id)) is not None
-        # Variables that hold the warmup have other values during play.
+        # Console variables that prolong the warmup have other values during play.
         and (is_prepared or status.has_begun or not await wrong_settings(line, settings))
     )
 

@@ -96,7 +96,7 @@ def _key(played: PlayedMap) -> tuple[int, bool]:
 def is_kept(row: ServerRow) -> bool:
     """True if the server of an ended match may be kept for the upload of demos.
 
-    It is not kept if the match failed, or was canceled by the caller or an operator.
+    It is not kept if it never ran, or if the match records no demos, failed, or was canceled by caller or operator.
     """
     is_over = row.reason not in BY_HAND and row.reason not in FAILURE_REASONS
     return is_over and row.running_at_ms is not None and settings_of(row).record_demo

@@ -57,7 +57,7 @@ MIN_MAP_LOAD_S: Final = 15.0
 """Lower limit in seconds of MAP_LOAD_S divided by the region's speed."""
 
 WRONG_MAPS: Final = 3
-"""Maximum number of times that the service changes a wrong map. After that, the match fails."""
+"""Maximum number of times that the service changes the map because it is still wrong. Then the match fails."""
 
 START_S: Final = 600.0
 """Timeout in seconds for play to start after the first request, at the speed of a real server. The rules request it
@@ -67,7 +67,7 @@ MIN_START_S: Final = 60.0
 """Lower limit in seconds of START_S divided by the region's speed."""
 
 PLUGIN_LOADS_AFTER: Final = 3
-"""Number of times that the rules must request a map before the service loads it. Until then, the plugin should."""
+"""Number of requests for a map, or for play on it, after which the service loads the map instead of the plugin."""
 
 KICKED_BY_ADMIN: Final = "An admin has removed you from the server"
 

@@ -1,6 +1,6 @@
 """Detect whether this process was recently suspended.
 
-It may have been stopped, without CPU time, blocked by its own code, or suspended together with its machine.
+It may have been stopped, left without CPU time, blocked by its own code, or suspended together with its machine.
 Requests that arrived during the suspension are not read yet, so no deadline may fire.
 """
 

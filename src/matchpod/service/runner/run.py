@@ -359,8 +359,8 @@ class _Runner:
     async def _fire_deadlines(self, *, busy_ms: int) -> None:
         """If a deadline is due, append an entry at which due deadlines fire.
 
-        Append a RESUMED entry instead, which postpones the deadline by at most MAX_WAIT_MS, if the deadline was noticed
-        late, if this process was just suspended, or if the last log post could not be stored. The missing post may make
+        Append a RESUMED entry instead if the deadline was noticed late, if this process was just suspended, or if the
+        last log post could not be stored. It postpones the deadline, by at most MAX_WAIT_MS in all. The post may make
         the deadline obsolete: on a full disk, a report of the match's end may fit, but not the log of the last rounds.
         """
         due_ms, now_ms = self._fold.due_ms(), self._deps.clock.now_ms()

@@ -124,7 +124,7 @@ async def _set_running(lease: Lease, deps: Deps, server: GameServer) -> None:
 
 
 async def _acquire_slot(lease: Lease, deps: Deps, region: Region, begun_ms: int) -> bool:
-    """Reserve a slot, but none that `UsedSlots` skips at the time `begun_ms`. False if the match has to wait."""
+    """Reserve a slot, except those that `UsedSlots` skips at the time `begun_ms`. False if the match has to wait."""
     row = lease.row
     slot = await _reserve(lease, deps, region, begun_ms)
     if slot is not None:
@@ -238,7 +238,7 @@ async def _reserve_in_use(lease: Lease, deps: Deps, wanted: Sequence[str], begun
 async def _is_turn_to_ask(lease: Lease, deps: Deps, region: Region) -> bool:
     """True if this match may request a server from a fleet without slots. Matches do this in the order of the queue.
 
-    False if the fleet reports that no server is free: a request would fail, after two changes of the row.
+    False if the fleet reports that no server is free: a request would fail, and cost two writes of the row.
     """
     if region.fleet.holds(lease.row.id):
         return True

@@ -227,7 +227,7 @@ class Supervisor:
         return len(found)
 
     async def _shares(self, *, is_created_here: bool) -> dict[bool | None, int]:
-        """Return how many ended (True) and open (False) matches this process may acquire; None is the limit for both.
+        """Return how many matches this process may acquire: ended (True), open (False), or both together (None).
 
         Of the open matches, it acquires only a share, so that all processes drive equally many. Matches that no other
         process has acquired for PATIENCE_MS are acquired beyond this share.

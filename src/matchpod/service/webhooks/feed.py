@@ -122,7 +122,7 @@ class EventFeed:
         try:
             return await self._read_page(position)
         except NothingChangedError:
-            return False  # another process was faster, or the message was just sent; the next poll retries
+            return False  # another process was faster, or the waiting message was just sent; the next poll retries
         except (DatabaseUnavailableError, UnavailableError):
             raise
         except Exception:  # noqa: BLE001 - an error of one organization must not affect others

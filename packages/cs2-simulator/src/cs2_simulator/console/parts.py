@@ -25,7 +25,7 @@ class ServerParts:
     outside: Outside
     stream: LogStream
     has_plugin_match: Callable[[], bool] = lambda: False
-    """Returns True if the plugin has loaded a match. The players of this match are then the expected players."""
+    """True if the plugin has loaded a match. Then only the people of this match are expected, not random ones."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -66,7 +66,7 @@ class LogSender:
         interval_s: float = POST_INTERVAL_S,
         retry_s: float = POST_INTERVAL_S,
     ) -> None:
-        """After a response, `wake_at` is called with the time of the next `send_due`, if lines wait or in lockstep."""
+        """After a response, if lines are waiting or in lockstep, `wake_at` gets the time of the next `send_due`."""
         self._stream = stream
         self._client = client
         self._wake_at = wake_at
