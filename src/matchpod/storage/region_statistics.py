@@ -34,7 +34,7 @@ class StartedMatch(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class WaitingMatches(msgspec.Struct, frozen=True, kw_only=True):
-    """Numbers of matches in a region that wait for a server, with the creation time of the oldest."""
+    """Numbers of a region's matches that wait for a server, each with the creation time of the oldest such match."""
 
     region: str
     pending: int
