@@ -181,7 +181,7 @@ class ServerLease(Protocol):
     """The right to release the server of a match. Another process may take over this right at any time."""
 
     def check(self) -> None:
-        """Raise an error if another process may have released the server. Call it right before each effect on it."""
+        """Raise if another process may have released the server. Call it right before each action on the server."""
 
     def owns_log(self, token: str) -> bool:
         """True if this is the token with which the match's server sends its log."""
@@ -221,7 +221,7 @@ class Fleet(Protocol):
         """Call `on_change` when a server becomes ready or `fault` changes, until cancelled. Never raise an error."""
 
     async def capacity(self) -> Capacity | None:
-        """Count the servers; None if the slots show the capacity. Raise FleetError if the count is unavailable."""
+        """Count the servers. None if the number of slots is the capacity; FleetError if the count is unavailable."""
 
     async def allocate(self, order: ServerOrder) -> GameServer | None:
         """Allocate a server for this match. A repeated call returns the same server. Raise FleetError on failure.
@@ -358,7 +358,7 @@ class CallbackSender(Protocol):
 
 
 class SecretTrials(Protocol):
-    """Limits the number of servers that get a fleet's secret before a server has accepted it, across all processes.
+    """Limits the number of servers on which a fleet's secret is tried, by all processes, until a server accepts it.
 
     A trial is one attempt to use the secret on a server. `secret` is the fingerprint of the secret. DatabaseErrors are
     passed on to the caller.

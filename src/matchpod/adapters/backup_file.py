@@ -43,7 +43,7 @@ class BackupInputError(BackupError):
 
 
 class Contents(msgspec.Struct, frozen=True, kw_only=True):
-    """When a backup was written (UTC), whether it has the key, and its size in bytes (restored: of the database)."""
+    """Time of a backup (UTC), whether it has the key, and its size in bytes; after a restore, the database's size."""
 
     at: str
     has_key: bool

@@ -1,4 +1,4 @@
-"""Record the log entry that a process is applying in a small memory-mapped file, which outlives the process.
+"""Record, in a small memory-mapped file that outlives the process, which log entry the process is applying.
 
 Writing to mapped memory takes well under a microsecond, and needs no system call. Each process locks its own file. If a
 file is not locked, its process is dead, and the file names the entry that the process was applying when it died.

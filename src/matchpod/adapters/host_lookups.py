@@ -18,8 +18,8 @@ from typing import Final
 from matchpod.core.fair_shares import FairShares, Receiver
 
 MAX_LOOKUPS: Final = 2_048
-"""Maximum number of threads (40 KB each), in case lookups hang. An organization gets half of them, enough for 1,000
-names."""
+"""Maximum number of threads (40 KB each), in case lookups hang. An organization gets at most half of them,
+enough for 1,000 names."""
 
 
 class LookupFailedError(Exception):

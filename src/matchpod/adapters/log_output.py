@@ -41,8 +41,8 @@ _VALUE: Final = re.compile(r"""(?P<quote>["'])(?:(?!(?P=quote)).)*+|[^\s"',;&)}\
 _TOKEN: Final = re.compile(r"(?P<before>(?i:bearer) |/ingest/\w{1,32}/)[\w.~+/=-]+")
 
 _PLAIN_TEXT: Final = re.compile(r"[\w .,-]*+")
-"""Matches texts without any character that separates a name from its value, or the parts of a path. Such a text can
-have a secret only after `bearer`."""
+"""Matches texts that contain no character that could separate a name from its value, or parts of a path. In such a
+text, a secret can only follow `bearer`."""
 _MAX_NAMES: Final = 512
 """Maximum number of field names for which the result of `is_secret_name` is cached. The code uses fewer names."""
 

@@ -182,7 +182,7 @@ class OtlpExporter:
         return True
 
     def _post(self, body: bytes) -> tuple[bool, str | None]:
-        """Send a request. Return whether its spans are finished (need no retry), and the problem, if there is one."""
+        """Send a request. Return False if its spans must be sent again, otherwise True; and the problem, if any."""
         headers = {"Content-Type": "application/json", **self._options.headers}
         request = urllib.request.Request(self._options.url, body, headers, method="POST")
         try:

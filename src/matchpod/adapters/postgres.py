@@ -122,7 +122,7 @@ class PostgresDatabase:
         self._translations: dict[str, NumberedSql] = {}
         self._urgent: _Connection | None = None
         self._had_urgent = False
-        """Whether a connection for urgent work was opened before, so that the next one replaces it."""
+        """True if a connection for urgent work was opened before: if another is opened, the earlier one has failed."""
         self._urgent_lock = asyncio.Lock()
 
     @classmethod

@@ -21,7 +21,7 @@ _TRY_NEXT: Final = (
 
 
 def split_hosts(url: str) -> list[str]:
-    """Return one URL per host. Several hosts get `target_session_attrs=read-write`, unless the URL sets this option."""
+    """Return one URL per host. If there are several, add `target_session_attrs=read-write`, unless it is set."""
     parts = urlsplit(url)
     login, at, hosts = parts.netloc.rpartition("@")
     if "," not in hosts:

@@ -30,7 +30,7 @@ OPEN_S = 5.0
 then retried."""
 
 CLOSE_S = 1.0
-"""Timeout in seconds for each step of `close`: the end of the reader task, and the end of the socket."""
+"""Timeout in seconds for each of the two waits in `close`: until the reader task ends, and until the socket closes."""
 
 MAX_WAITING = 64
 """Maximum number of queued calls. A match needs two or three; with many more, the server must be stuck."""

@@ -332,7 +332,7 @@ def _connect(path: Path, busy_s: float) -> sqlite3.Connection:
             path, timeout=busy_s, isolation_level=None, check_same_thread=False, cached_statements=512
         )
         try:
-            # Only for a new file: an existing file keeps its settings, but each connection would write to it.
+            # Only for a new file: an existing file keeps its settings, and setting them again would write to it.
             if _is_empty(path):
                 connection.execute(f"PRAGMA page_size = {PAGE_BYTES}")
                 connection.execute("PRAGMA auto_vacuum = INCREMENTAL")  # see `sqlite_space.py`

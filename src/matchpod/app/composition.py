@@ -310,8 +310,8 @@ def compose_regions(
     """Build the regions with their fleets. Each fleet has its own part of the data folder.
 
     Servers are labeled with the id of the installation; servers of other installations are never touched. `trials_of`
-    returns the `SecretTrials` of a region, which limit how many servers get an unconfirmed fleet secret. Only processes
-    that drive matches need to pass it.
+    returns the `SecretTrials` of a region, which limit on how many servers an unconfirmed secret is tried. Only
+    processes that drive matches need to pass it.
     """
     metrics = metrics or Metrics(Registry())
     return [

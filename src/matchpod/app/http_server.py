@@ -42,7 +42,7 @@ PRIORITY: Final = PriorityPaths(
 )
 """Paths of priority requests: those of game servers, probes, and scrapes of the metrics."""
 DEFAULT_LIMITS: Final = ConnectionLimits(total=512)
-"""Limits for servers other than the service's main port. Many systems limit the open files of a process to 1,024."""
+"""Limits for HTTP servers other than that of the main port. Many systems limit the open files of a process to 1,024."""
 DEFAULT_PATIENCE: Final = Patience()
 
 

@@ -119,7 +119,7 @@ class _LoopWatch:
         self._has_failed = False
         self._stopped = threading.Event()
         self._thread = threading.Thread(target=self._run, name="loop watch", daemon=True)
-        # A separate thread writes to the log, because the stall may hold the log's lock. It is created in advance.
+        # A separate thread writes to the log, as the stalled code may hold the log's lock. It is created in advance.
         self._records: SimpleQueue[tuple[logging.LogRecord, threading.Event] | None] = SimpleQueue()
         self._writer = threading.Thread(target=self._write_records, name="loop watch log", daemon=True)
 

@@ -106,5 +106,5 @@ class RegionMeter(ClusterMeter):
         self._confirmed_s = self._monotonic()
 
     def update(self) -> None:
-        """Set the time since the watch last worked; if it never has, the time since the start."""
+        """Set the metric to the time since the watch last worked or, if it never has, since the start."""
         self._metrics.watch_age_s.set(self._monotonic() - self._confirmed_s, self._region)

@@ -97,8 +97,8 @@ OPS_LIMITS: Final = ConnectionLimits(
 """Connection limits of the port for probes and metrics: enough for a few scrapers and probes, with one request each.
 Their descriptors are part of RESERVED_FILES."""
 OPS_PATIENCE: Final = Patience(head_s=5.0)
-"""Timeouts of the port for probes and metrics. They can be short: a probe is one packet, and a scraper then opens a new
-connection for each scrape."""
+"""Timeouts of the port for probes and metrics. They can be short: a probe is one packet, and a scraper whose idle
+connection was closed opens a new one."""
 
 UPLOAD_PORT_TRIES: Final = 10
 UPLOAD_PORT_PAUSE_S: Final = 0.5
@@ -345,7 +345,7 @@ class ServiceProcess:
                 _log_crashed(crashed)
                 for job in jobs:
                     if job.get_name() == REGION_CHECKS:
-                        job.cancel()  # cancelled first, to have time to restore the server that it checks
+                        job.cancel()  # cancelled first, so that it has time to restore the server that it checks
                 await self._stop(http)
         finally:
             for task in (*jobs, stop):

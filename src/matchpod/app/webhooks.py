@@ -44,7 +44,7 @@ def compose_webhooks(
     remote: RemoteMatches,
     owner: str,
 ) -> WebhookParts:
-    """Build the webhook components. `sender` must not be the sender of callbacks."""
+    """Build the webhook components. Callbacks need another sender: webhooks could delay their host lookups."""
     db, clock, vault, metrics = resources.db, resources.clock, resources.vault, deps.metrics
     dispatcher = WebhookDispatcher(
         db=db,

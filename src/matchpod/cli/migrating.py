@@ -61,7 +61,7 @@ def migrate(
 
 
 async def _migrate(resources: Resources, *, restored: bool) -> tuple[int, bool]:
-    """Migrate the database. Return its version, and whether it was a copy that is the original from now on."""
+    """Migrate the database. Return its version, and whether it was a copy that was now made the original."""
     from matchpod.app.database_copies import find_copy, settle
 
     is_copy = restored and await find_copy(resources) is not None

@@ -100,7 +100,7 @@ def browser_words(user_agent: str) -> str:
 
 
 def _log_in(item: AuditItem, people: Mapping[str, str]) -> str:
-    """Return what other columns do not show of a log-in's detail: the number of log-ins, or the person's role."""
+    """Return the part of a log-in's detail that no other column shows: the number of log-ins, or the person's role."""
     return item.detail.partition(", ")[2].removeprefix(f"for {people.get(item.actor, '')}").removeprefix(", ")
 
 

@@ -1,4 +1,4 @@
-"""Render a match as HTML fragments. After a change, each is rendered once for all viewers with the same rights."""
+"""Render a match as HTML fragments. A changed fragment is rendered once for all viewers with the same rights."""
 
 from __future__ import annotations
 

@@ -68,7 +68,7 @@ def match_name(match: MatchHead | CallbackItem) -> str:
 
 
 def waiting_words(progress: MatchProgress, is_followed: bool = True) -> str:
-    """Return what a match waits for, before play and between maps. If not `is_followed`, only its row is known."""
+    """Return what a match waits for, before play and between maps. Unless `is_followed`, who is missing is unknown."""
     is_between = progress.phase is PublicPhase.BETWEEN_MAPS
     if is_between and progress.waiting_for is not WaitingFor.PLAYERS_TO_JOIN:
         return PHASES[progress.phase]
@@ -81,7 +81,7 @@ def waiting_words(progress: MatchProgress, is_followed: bool = True) -> str:
 
 
 def announced(attention: Sequence[Attention]) -> str:
-    """Return the reasons for attention for screen readers, without the words that introduce a running counter."""
+    """Return the reasons for attention for screen readers, without final words such as `for` before a counter."""
     texts = [reason.text.removesuffix(",").removesuffix(" for").removesuffix(", time left") for reason in attention]
     return "; ".join(texts)
 

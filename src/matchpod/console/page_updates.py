@@ -96,7 +96,7 @@ class Viewer(StreamReader):
             broadcast.viewers.add(self)
 
     async def next(self, within_s: float) -> bytes | None:
-        """Wait up to `within_s` for events, and return them, or empty bytes; None once the stream is closed."""
+        """Wait up to `within_s` for events and return them, empty if none came; None once the stream is closed."""
         loop = asyncio.get_running_loop()
         deadline = loop.time() + within_s
         while not self.is_closed:
@@ -107,7 +107,7 @@ class Viewer(StreamReader):
         return None
 
     def tell_time(self) -> None:
-        """Send a `time` event now: a subject that could not be read is up to date again."""
+        """Send a `time` event now, because a subject that could not be read is up to date again."""
         self._beats_at = 0.0
         self.wake()
 
@@ -148,11 +148,11 @@ class Broadcast:
 
     @property
     def position(self) -> str:
-        """The position of a page with the current state of the subject."""
+        """The position of a page that shows the current state of the subject."""
         return f"{self._boot}.{self._number}"
 
     def number_of(self, position: str) -> int | None:
-        """Return the number in a position; None if it is of an earlier broadcast, so all fragments have to be sent."""
+        """Return the number in a position; None if it is not of this broadcast, so all fragments have to be sent."""
         boot, _, number = position.partition(".")
         is_known = boot == self._boot and number.isascii() and number.isdecimal() and len(number) < 16
         return int(number) if is_known else None

@@ -44,7 +44,7 @@ class Who(StrEnum):
     MANAGER = "manager"
     """Users who may also create and cancel matches, and rule on them."""
     OWNER = "owner"
-    """Owners whose key has all scopes, because a key created by them can have any right."""
+    """Owners who have all scopes, because they can create keys with any scope."""
     OPERATOR = "operator"
 
 

@@ -1,4 +1,4 @@
-"""Render the wall, which shows an organization's matches in groups. After a change, each fragment is rendered once."""
+"""Render the wall, an organization's matches in groups. A changed fragment is rendered once for all its viewers."""
 
 from __future__ import annotations
 

@@ -26,7 +26,7 @@ RENEW_MS: Final = 5_000
 """Interval in ms at which a process reports its running uploads."""
 
 LATE_MS: Final = 6 * 3_600_000
-"""Time in ms after the end of its match in which a server may still upload demos."""
+"""Time in ms after the end of a match in which its server may still upload demos."""
 
 MAX_FILES: Final = 20
 """Maximum number of demos per map. A match that is restored several times has a few."""

@@ -62,7 +62,7 @@ class EndMatch(msgspec.Struct, frozen=True, tag=True):
 
 
 class CancelMatch(msgspec.Struct, frozen=True, tag=True):
-    """End the match without a result. The player lists are set only for an incomplete roster."""
+    """End the match without a result. The lists of players are set only if the reason is `incomplete_roster`."""
 
     reason: CancelReason
     missing_players: tuple[PlayerId, ...] = ()
@@ -77,7 +77,7 @@ class SendAction(msgspec.Struct, frozen=True, tag=True):
 
 
 class SendRoster(msgspec.Struct, frozen=True, tag=True):
-    """Send the added people to the plugin again, because a restored round also restores the plugin's previous list."""
+    """Send the plugin again the people whom actions added: a restored round also restores its previous list."""
 
 
 Effect = Kick | StartPlay | LoadMap | EndMatch | CancelMatch | SendAction | SendRoster

@@ -1,8 +1,8 @@
 """Divide a limited number of slots, for callbacks or DNS lookups, among organizations and the hosts of their callbacks.
 
-An organization may occupy at most as many slots as are still free. Each of its hosts may occupy at most as many as then
-remain for the organization. So a single organization gets half of the slots, and two organizations get a third each.
-Some slots always remain free for another organization.
+An organization may occupy at most as many slots as are still free. Each of its hosts may occupy at most as many as the
+organization may then still occupy. So a single organization gets half of the slots, and two organizations get a third
+each. Some slots always remain free for another organization.
 """
 
 from __future__ import annotations

@@ -12,7 +12,7 @@ row in an index."""
 
 MAX_LABELED: Final = 10_000
 """Maximum number of matches that are read for a list filtered by label. Reading them takes up to 0.1 s. Older matches
-are found if the filter has a time range."""
+are found if a time range excludes the newer matches."""
 
 SEPARATOR: Final = ":"
 """Separates the name of a label from its value in a filter. A name cannot contain it, but a value can."""

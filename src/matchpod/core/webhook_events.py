@@ -23,7 +23,7 @@ TRIED_MS: Final = 24 * _HOUR
 """Maximum time in ms after an event for which attempts to deliver it are scheduled."""
 
 FAILING_MS: Final = 3 * 24 * _HOUR
-"""Time in ms without a successful attempt after which a webhook is disabled."""
+"""Time in ms since the first failed attempt after which a webhook is disabled, if no attempt has succeeded since."""
 
 FAILING_ATTEMPTS: Final = len(RETRY_AFTER_MS)
 """Minimum number of failed attempts, spread over half a day, before a delivery can disable its webhook. A few
@@ -75,7 +75,7 @@ def is_wanted(event: WebhookEvent, *, chosen: Collection[str], format: WebhookFo
 
 
 def shows_failing(event_type: str, *, attempts: int, created_at_ms: int, now_ms: int) -> bool:
-    """True if the latest failed attempt was scheduled, not sent on request, and the event is not a test."""
+    """True if a failed attempt counts against its webhook: it was scheduled, not requested, and is not of a test."""
     is_scheduled = attempts <= len(RETRY_AFTER_MS) + 1 and now_ms <= created_at_ms + TRIED_MS
     return is_scheduled and event_type != TEST_EVENT
 

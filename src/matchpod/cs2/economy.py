@@ -62,7 +62,7 @@ class EconomyReader(msgspec.Struct):
             self.money, self.is_changed = dict(money), True
 
     def change_money(self, line: MoneyChange) -> None:
-        """Count a purchase or the return of an item. Other lines only show that the server logs changes of money."""
+        """Store unknown money; count a purchase or a return. Any line shows that the server logs money changes."""
         player_id, cause = line.player.player_id, line.cause
         if player_id not in self.money:
             if not player_id or len(self.money) >= MAX_PLAYERS:

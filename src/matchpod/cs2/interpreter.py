@@ -84,7 +84,7 @@ class Interpreter(msgspec.Struct):
         self.absent.clear()
 
     def _is_live_now(self, at_ms: int, line: Line, out: list[GameEvent]) -> bool:
-        """True if a fight shows that the map is live: a deathmatch, or a round that began before a player was seen."""
+        """True if a fight makes the map live: in a deathmatch, or in a round that began before any player was seen."""
         if self.flow.unseen_start_ms is not None and isinstance(line, player_lines.PlayerLogLine):
             self._observe_side(at_ms, line.player, out)
         return self.flow.start_deathmatch(at_ms, out)
@@ -94,7 +94,7 @@ class Interpreter(msgspec.Struct):
         return token.is_pending or token.player_id in self.absent
 
     def _observe_fighters(self, at_ms: int, line: Line, out: list[GameEvent]) -> None:
-        """Update the sides of the players in a fight line, except players who may have left since their action."""
+        """Update the sides of the players in a combat line, except players who may have left since their action."""
         match line:
             case player_lines.Killed() | player_lines.Attacked():
                 is_kill = isinstance(line, player_lines.Killed)
@@ -271,7 +271,7 @@ class Interpreter(msgspec.Struct):
 
 
 def _has_guest(line: Line, guests: Mapping[PlayerId, None]) -> bool:
-    """True for a fight line that involves a spectator or coach. Such lines do not count in any statistics.
+    """True for a combat line that involves a spectator or coach. Such lines do not count in any statistics.
 
     CS2 has no coach slots, so the plugin kills coaches at the start of each round to take them out of the game.
     """
@@ -287,7 +287,7 @@ def _has_guest(line: Line, guests: Mapping[PlayerId, None]) -> bool:
 
 
 _PROOFS = frozenset((events.Kill, events.Death, events.BombPlanted))
-"""Types of fight events that update the sides of players even if no lines were lost."""
+"""Types of combat events that update the sides of players even if no lines were lost."""
 
 _STEPS: dict[type, Callable[..., None]] = {
     player_lines.ItemTransfer: Interpreter._item,

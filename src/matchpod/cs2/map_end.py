@@ -16,7 +16,7 @@ _LIMITS = ("mp_timelimit", "mp_winlimit", "mp_fraglimit")
 
 _OVERTIME_ROUNDS = 6
 _WINGMAN_OVERTIME_ROUNDS = 4
-"""Number of rounds per overtime in wingman, and `_OVERTIME_ROUNDS` otherwise, from the plugin's own config files."""
+"""Number of rounds per overtime in wingman; other modes have `_OVERTIME_ROUNDS`. Both are from the plugin's configs."""
 
 
 class EndReport(msgspec.Struct, frozen=True, kw_only=True):

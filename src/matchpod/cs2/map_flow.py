@@ -83,7 +83,7 @@ class MapFlow(msgspec.Struct):
     match_start_ms: int = 0
     rounds_played: int = 0
     scores: list[tuple[int, int]] = msgspec.field(default_factory=lambda: [_NO_SCORE])
-    """The score by team after 0, 1, 2 and more rounds of this map."""
+    """The scores by team of this map; the index is the number of rounds played."""
     is_freeze: bool = False
     is_freeze_time: bool = False
     """True from the start of freeze time until the next round begins."""
@@ -465,7 +465,7 @@ class MapFlow(msgspec.Struct):
         self.confirm_end(at_ms, out)
 
     def _end_unseen(self, at_ms: int, out: list[GameEvent]) -> bool:
-        """End the map if its score is 0:0 again after lost lines, and its next round may have ended it.
+        """True if it ends the map: the score is 0:0 again after lost lines, and the next round may have ended the map.
 
         The winner is known if only one result was possible, and the loss is too small to contain a second round.
         """

@@ -20,7 +20,7 @@ from cs2_protocol.server_facts import Plugin, SteamLogin
 from matchpod.core.servers.check_report import MAX_TEXT, UPDATE, CheckFinding, CheckItem, CheckVerdict
 
 OLDEST_BUILD: Final = 10603
-"""Oldest build without a fault: the newest whose logs were tested. An older server has missed updates for months."""
+"""Oldest build that is not a fault: the newest whose logs were tested. An older server lacks months of updates."""
 
 TESTED_PLUGIN: Final = (0, 8, 15)
 """The version of MatchZy that Matchpod was developed against."""
@@ -32,7 +32,7 @@ TOO_SLOW_MS: Final = 2_000
 """Threshold in ms of the round trip for a fault. Commands of a match would time out as soon as the server is busy."""
 
 ZONE_MS: Final = 15 * 60_000
-"""Smallest difference in ms between time zones. A clock that is wrong by a multiple of this looks like another zone."""
+"""Smallest difference in ms between time zones. An error by a multiple of this looks like a clock in another zone."""
 
 MAX_ZONE_MS: Final = 14 * 60 * 60_000
 """Maximum offset in ms of a time zone from UTC."""

@@ -19,7 +19,7 @@ MAX_ROWS = 128
 """Maximum number of rows read per block. A server has at most 64 players, so a longer block is invalid."""
 
 MAX_DIGITS = 10
-"""Maximum number of digits of an account or an amount of money."""
+"""Maximum number of digits of an account id or an amount of money."""
 
 
 class StatsBlock(msgspec.Struct):

@@ -11,7 +11,7 @@ Values = dict[str, object]
 
 
 class FileTable:
-    """Reads the tables of one file. In messages, `where` is appended to each key."""
+    """Reads the tables of one file. In messages, `where` (such as ` in matchpod.toml`) is appended to each key."""
 
     def __init__(self, where: str, faults: list[str]) -> None:
         self.where = where

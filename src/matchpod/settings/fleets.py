@@ -212,7 +212,7 @@ class AgonesFleetSettings(msgspec.Struct, frozen=True, kw_only=True, tag_field="
         return AGONES_MATCHES
 
     def shares_servers(self, other: FleetSettings) -> bool:
-        """True if both fleets may use the same server: same Fleet and cluster, and no common label has two values."""
+        """True if both fleets may use the same server: same Fleet and cluster, same values of their common labels."""
         if not isinstance(other, AgonesFleetSettings):
             return False
         if any(self.selector[label] != other.selector[label] for label in self.selector.keys() & other.selector.keys()):

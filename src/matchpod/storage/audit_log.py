@@ -71,7 +71,7 @@ async def newest_of(db: Database, action: str, *, limit: int) -> builtins.list[t
 
 
 async def details_of(db: Database, org_id: str | None, action: str, actors: Collection[str]) -> dict[str, str]:
-    """Return, by actor, the detail of a log row with this action; actors without such a row are left out."""
+    """Return, by actor, the detail of one of their log rows with this action; actors without one are left out."""
     if not actors:
         return {}
     names, given = rows.parameter_list("actor", sorted(actors))

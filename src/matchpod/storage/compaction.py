@@ -63,7 +63,7 @@ async def compact(db: Database, now_ms: int, *, pause_s: float = 0.0) -> int:
         after_id = outcomes[-1].server_id
         callbacks, stats = await _read_rows(db, [outcome.server_id for outcome in outcomes])
         changes = await asyncio.to_thread(_changes, outcomes, callbacks, stats)
-        if db.is_shared:  # without sharing, the log was compressed when the server was released
+        if db.is_shared:  # otherwise, the log was compressed when the server was released
             for outcome in outcomes:
                 await raw_log.compress(db, outcome.server_id)
         await db.write([*changes, _set(_COMPACTED_TO, after_id)])

@@ -132,7 +132,7 @@ def give_up(server_id: str, reason: MissingReason, now_ms: int) -> Statement:
 
 
 async def count_draining(db: Database) -> dict[str, int]:
-    """Return, by region, how many servers are still kept after their match for the upload of demos."""
+    """Return, by region, how many servers whose match has ended are still kept, so that they can upload demos."""
     sql = (
         "SELECT region, COUNT(*) FROM servers WHERE phase <> 'released' AND phase = 'ending'"
         " AND EXISTS (SELECT 1 FROM demos WHERE demos.server_id = servers.id) GROUP BY region"

@@ -267,7 +267,7 @@ async def get_series(db: Database, series_id: str) -> tuple[SeriesRow, EndColumn
 
 
 def split_series(row: Row) -> tuple[SeriesRow, EndColumns]:
-    """Convert a row whose first columns are SERIES_AND_END."""
+    """Return the series, and how its match ended, from a row whose first columns are SERIES_AND_END."""
     return rows.from_row(SeriesRow, row[:_SERIES_WIDTH]), rows.from_row(EndColumns, row[_SERIES_WIDTH:SERIES_END_WIDTH])
 
 

@@ -75,17 +75,17 @@ class Selection(msgspec.Struct, frozen=True, kw_only=True):
 
     key: CountKey
     parts: tuple[str, ...]
-    """Queries whose results together are the rows. Each returns `id`, `org_id`, the filtered columns and
+    """Queries whose results together are the rows. Each returns `id`, `org_id`, the filtered columns and those in
     `sorted_by`."""
     from_ms: int
     before_ms: int | None
     newest_first: str = "sort_ms DESC, id"
     oldest_first: str = "sort_ms, id DESC"
     sorted_by: str = "sort_ms"
-    """The columns that both orders use, except `id`."""
+    """The columns by which `newest_first` and `oldest_first` sort, except `id`."""
 
     def table(self, order: str = "") -> str:
-        """Return SQL for the rows as a table. With an order, PostgreSQL merges the parts; SQLite always does."""
+        """Return SQL for the rows as a table. PostgreSQL merges the parts only with `order`; SQLite always merges."""
         parts = self.parts
         if order and len(parts) > 1:
             parts = tuple(f"SELECT * FROM ({part} ORDER BY {order}) AS part" for part in parts)
@@ -234,7 +234,7 @@ def _selection(key: CountKey, query: ListQuery) -> Selection:
 
 
 def _parts(key: CountKey) -> tuple[str, ...]:
-    """Return the queries for rows that may have the status: rows that have ended, rows of open servers, or both."""
+    """Return queries for rows that may have the status of `key`: ended rows, rows of open servers, or both."""
     table, numbers = ("maps", ", map_number, map_name") if key.kind is CountedKind.MAP else ("series", "")
     over = f"SELECT id, org_id, server_id, status, sort_ms{numbers} FROM {table} WHERE {_IS_OVER}"
     # The casts, to the types that the columns already have, keep SQLite from using other indexes. SQLite merges the

@@ -31,7 +31,7 @@ _CHANGING_DAYS: Final = 2
 
 
 class Start(msgspec.Struct, frozen=True):
-    """A row from which a list is read toward newer rows: an SQL condition for these, and the number of older rows."""
+    """Where to begin reading a list toward newer rows: an SQL condition for the rows, and the number of older rows."""
 
     condition: str
     params: Mapping[str, Value]
@@ -45,7 +45,7 @@ class _Known(msgspec.Struct):
     """Per day, the number of rows that started on earlier days; the last item is the number of rows of all these
     days."""
     ids: list[str]
-    """Server ids, in order, at distances of about STEP rows among the rows that never started."""
+    """Server ids of about every STEP-th row that never started, in order; the first id is empty."""
     positions: list[int]
     """Per id in `ids`, the number of never-started rows of older servers."""
 
@@ -61,7 +61,7 @@ class ListPositions:
     async def find(
         self, db: Database, key: CountKey, position: int, *, table: str, conditions: str, params: Mapping[str, Value]
     ) -> Start | None:
-        """Return a row at or shortly before `position`, which is counted from the oldest row, or None.
+        """Return where to begin reading: at `position` (counted from the oldest row) or shortly before; or None.
 
         Return None if the position is among the newest rows, or if the list has a temporary status. `conditions` and
         `params` select the rows of the list from `table`.

@@ -50,8 +50,8 @@ class _Column(msgspec.Struct, frozen=True, array_like=True):
             return cls(texts=list(parts))
         numbers = [int(part) for part in parts]
         steps = _steps(numbers)
-        # The deltas of log positions equal the sizes of the posts. The block contains these already, so they compress
-        # well.
+        # The deltas of log positions equal the sizes of the posts. The block contains these sizes too, so the deltas
+        # compress well.
         return cls(steps=steps) if 2 * sum(map(abs, steps)) < sum(numbers) else cls(numbers=numbers)
 
     def unpack(self) -> Iterator[bytes]:

@@ -159,7 +159,7 @@ def _merge(map_id: str, batches: Sequence[_Batch]) -> list[Statement]:
 
 
 def _runs(batches: Sequence[_Batch]) -> Iterator[list[tuple[int, int, bytes]]]:
-    """Yield the items (number, time, JSON) of batches. Start a new list at each gap in the numbers."""
+    """Yield lists of consecutive items (number, time, JSON) of batches; each gap in the numbers begins a new list."""
     run: list[tuple[int, int, bytes]] = []
     for batch in batches:
         if run and batch.first_seq != run[-1][0] + 1:

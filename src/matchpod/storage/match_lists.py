@@ -156,7 +156,7 @@ def _selection(org_id: str, query: MatchListQuery) -> Selection:
 
 
 def _parts(status: str | None, region: str | None) -> tuple[str, ...]:
-    """Return queries for the servers that may have the status. Only ended servers have an index with the region."""
+    """Return queries for all servers that may have this status and region. Only ended servers are indexed by region."""
     if status not in _COUNTED:
         return (_OPEN,)
     if region is None:

@@ -271,7 +271,7 @@ async def claim(
 
 
 def extend_leases(ids: Sequence[str], now_ms: int, queue: Queue = CALLBACKS) -> Statement:
-    """Extend leases that expired before their attempt was recorded, so that no other process repeats the attempt."""
+    """Extend expired leases of attempts that are not recorded yet, so that no other process repeats the attempts."""
     listed, params = rows.parameter_list("id", ids)
     return Statement(
         f"UPDATE {queue.table} SET lease_until_ms = :until_ms WHERE id IN {listed} AND {_IS_DUE}",

@@ -117,7 +117,7 @@ async def head(db: Database, server_id: str) -> tuple[int, int]:
 
 
 async def read_after(db: Database, server_id: str, seq: int, *, limit: int) -> list[RawEntry]:
-    """Return the entries after a number, in order: about `limit`, a whole block, or fewer if some were deleted."""
+    """Return the next entries after `seq`, in order: about `limit`; more from a block, fewer if some were deleted."""
     # A row has the number of its last entry, and a block contains consecutive entries. So the last row to read is the
     # first whose number is at or after the last requested entry.
     rows = await db.read(

@@ -34,7 +34,7 @@ class StartedMatch(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class WaitingMatches(msgspec.Struct, frozen=True, kw_only=True):
-    """Numbers of matches in a region that wait for a server, with the creation time of the oldest."""
+    """Numbers of a region's matches that wait for a server, each with the creation time of the oldest such match."""
 
     region: str
     pending: int
@@ -79,7 +79,7 @@ async def newest_matches(
 ) -> list[StartedMatch]:
     """Return, per region, the newest matches and the match that failed last, each with the region's numbers.
 
-    If `org_id` is given, only matches of this organization are returned and counted. All were created since `since_ms`.
+    Only matches created since `since_ms` and, if `org_id` is given, of this organization are returned and counted.
     `since_id` is the lowest server id of that time; without `org_id`, the matches are found with it by primary key.
     """
     params: dict[str, Value] = {"since_ms": since_ms, "since_id": since_id, "limit": limit}

@@ -35,7 +35,7 @@ class RestingSlot(msgspec.Struct, frozen=True):
 
 
 def rest(region: str, slot: str, server_id: str, now_ms: int) -> Statement:
-    """Let a slot rest when its match ends, whether or not the match was played."""
+    """Let a slot rest after its match has ended, or has to get another server."""
     return Statement(
         "INSERT INTO resting_slots (region, slot, server_id, until_ms) VALUES (:region, :slot, :server_id, :until_ms)"
         " ON CONFLICT (region, slot) DO UPDATE SET server_id = excluded.server_id, until_ms = excluded.until_ms",

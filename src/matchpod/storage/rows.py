@@ -46,7 +46,7 @@ async def write_one(db: Database, sql: str, params: Mapping[str, Parameter] | No
 
 
 async def write_if_changed(db: Database, change: Statement, *also: Statement) -> list[Row]:
-    """Run `change` and, if it changes any row, also the statements `also`, in one transaction; return its rows."""
+    """Run `change` and, if it changes any row, the statements `also`, in one transaction; return rows of `change`."""
     if not also:
         return (await db.write([change]))[0]
     try:

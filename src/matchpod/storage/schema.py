@@ -163,7 +163,7 @@ _FIRST = (
 _LIMITS = (
     # The total size of all entries that were ever stored in a server's log, including deleted entries.
     "ALTER TABLE raw_log_heads ADD COLUMN bytes BIGINT NOT NULL DEFAULT 0",
-    # Entries that processes died while processing. `kind` is NULL until the entry is set aside, then the original kind.
+    # Entries at which processes died. `kind` is NULL until the entry is set aside, then the original kind.
     """
     CREATE TABLE unfinished_entries (
         server_id TEXT NOT NULL,
@@ -329,8 +329,8 @@ _CONSOLE = (
     "CREATE INDEX servers_ended ON servers (org_id, ended_at_ms, status) WHERE ended_at_ms IS NOT NULL",
 )
 
-# Values that concern the whole installation, one row per name. Servers that a sweep found but did not release, because
-# an operator has to confirm their release.
+# `installation`: values that concern the whole installation, one row per name. `withheld_servers`: servers that a sweep
+# found but did not release, because an operator has to confirm their release.
 _INSTALLATION = (
     "CREATE TABLE installation (name TEXT PRIMARY KEY, value TEXT NOT NULL)",
     """
@@ -360,8 +360,8 @@ _ACKNOWLEDGEMENTS = (
 # The processes that share a database. Their heartbeats are not in `servers`, because they are written every second.
 _HEARTBEATS = ("CREATE TABLE heartbeats (owner TEXT PRIMARY KEY, at_ms BIGINT NOT NULL, max_matches BIGINT)",)
 
-# The attempt that sent an entry (empty if the service or an earlier version wrote it), the process that is trying an
-# entry, and the silent servers that a process reports.
+# The attempt that sent an entry (empty if the service or an earlier version wrote it), the process that is processing
+# an entry, and the silent servers that a process reports.
 _TRUST = (
     "ALTER TABLE raw_log ADD COLUMN attempt TEXT NOT NULL DEFAULT ''",
     "ALTER TABLE unfinished_entries ADD COLUMN owner TEXT",
@@ -507,7 +507,7 @@ _REGION_CHECKS = (
     """,
 )
 
-# One index of open servers replaces two, and a partial index of ended servers by region replaces an index of all. The
+# One index of open servers replaces two. An index of ended servers by region replaces one of all servers by region. The
 # audit log is pruned by id, which sorts by time, so its index by time is dropped.
 _OPEN_SERVERS = (
     "CREATE INDEX servers_open ON servers (org_id, phase, region, slot, created_at_ms, id)"

@@ -23,7 +23,7 @@ _PAGE: Final = 500
 
 
 class Resealed(msgspec.Struct, frozen=True, kw_only=True):
-    """Number of secrets that were encrypted again, that already had the current key, and that no key could decrypt."""
+    """Numbers of secrets: encrypted again, already encrypted with the current key, and not decryptable with any key."""
 
     changed: int = 0
     unchanged: int = 0

@@ -19,8 +19,8 @@ KEPT_MS: Final = 24 * 3_600_000
 """Retention period in ms for rows of a replaced secret. By then, all processes use the new secret."""
 
 _IS_FREE: Final = "(is_rejected = 0 AND (at_ms <= :expired_ms OR at_ms > :ahead_ms))"
-"""SQL condition for a place whose trial counts as ended. A trial that began in the near future was stored by a replica
-whose clock is ahead. If it began in the far future, a clock was set back."""
+"""SQL condition for a place whose trial counts as ended. If the trial's start is slightly in the future, a replica's
+clock is ahead, and the trial has not ended. If it is far in the future, a clock was set back."""
 
 
 async def begin(db: Database, region: str, secret: str, trial: str, *, places: int, now_ms: int) -> bool:

@@ -439,7 +439,7 @@ async def drop_leases(db: Database, now_ms: int) -> None:
 
 
 async def repair_times(db: Database, now_ms: int) -> None:
-    """If the clock was set back, end leases and make rows due whose times are therefore too far in the future."""
+    """If the clock was set back, end leases that would last too long, and make rows due that would be due too late."""
     params = {
         "now_ms": now_ms,
         "latest_ms": now_ms + LATEST_RETRY_MS,
@@ -504,7 +504,7 @@ def mark_released(server_id: str, fence: int) -> Statement:
 
 
 def wake_region(region: str, now_ms: int) -> Statement:
-    """Make due now, in a region available again, the matches that wait for a server or for their server's release."""
+    """Make due now a region's matches that wait for a server or their server's release: its fleet has recovered."""
     return Statement(
         "UPDATE servers SET next_at_ms = :now_ms"
         " WHERE next_at_ms > :now_ms AND region = :region AND phase IN ('pending', 'ending')",

@@ -1,4 +1,4 @@
-"""Record which log entry a process is processing, entries during which processes died, and entries set aside.
+"""Record which log entry each process is processing, at which entries processes died, and which were set aside.
 
 An entry that is set aside keeps its number and its bytes in the log; only its kind changes. Later folds treat it as
 lost. Two numbers that no entry has stand for resuming a match as a whole.
@@ -47,7 +47,7 @@ async def begin(db: Database, server_id: str, seq: int, owner: str) -> None:
 
 
 async def record_death(db: Database, server_id: str, seq: int, name: str) -> None:
-    """Record and count that the named process died while processing an entry. Repeating it counts only once."""
+    """Record that the named process died while processing an entry. Repeated calls for one process count only once."""
     earlier = f"unfinished_entries.owner LIKE '{_DEAD}%' AND unfinished_entries.owner <> excluded.owner"
     await write_one(
         db,
@@ -59,7 +59,7 @@ async def record_death(db: Database, server_id: str, seq: int, name: str) -> Non
 
 
 async def count(db: Database, server_id: str, seq: int) -> int:
-    """Count an entry whose processing took far too long as if a process had died; return the new count."""
+    """Count, as if a process had died, that processing an entry took far too long; return the new count."""
     rows = await write_one(
         db,
         "INSERT INTO unfinished_entries (server_id, seq, begun) VALUES (:server_id, :seq, 1)"

@@ -50,7 +50,7 @@ async def oldest_pending(db: Database) -> dict[str, int]:
 
 
 def wake(region: str, now_ms: int, *, limit: int) -> Statement:
-    """Make the next waiting matches of a region due now, at most `limit`. Matches that are already due do not count."""
+    """Make due now the next waiting matches of a region that are not due yet, at most `limit`."""
     params: dict[str, Value] = {"region": region, "now_ms": now_ms, "limit": limit}
     return Statement(
         "UPDATE servers SET next_at_ms = :now_ms WHERE next_at_ms > :now_ms AND phase = 'pending' AND id IN ("

@@ -152,7 +152,7 @@ class Application:
         )
 
     def _direct_route(self, path: str, store: Take) -> DirectRoute:
-        """Return the route whose requests are stored with `store`, while this process is ready and not read-only."""
+        """Return a route handled by `store`. While this process is read-only or not ready, the application answers."""
         services = self._site.services
 
         def take(path_rest: str, headers: Sequence[Header], body: bytes, answer: Answered) -> bool:
@@ -173,7 +173,7 @@ class Application:
     def server_reads(self) -> ReadRoute | None:
         """The route for polls of a server, the most frequent requests of callers; None if the application answers.
 
-        The application answers polls if it has no such endpoint, or if the access log has a line for each poll.
+        The application answers polls if this port has no such endpoint, or if the access log has a line for each poll.
         """
         endpoint = self._get_server
         if endpoint is None or is_logged(self._access_log, endpoint):
@@ -319,7 +319,7 @@ class Application:
         duration_s = self._monotonic() - started
         self._metrics.requests.inc(route, method, str(status))
         self._metrics.seconds.observe(duration_s, route, f"{status // 100}xx")
-        if call is not None or _log.isEnabledFor(logging.DEBUG):  # `call` is None for a direct answer
+        if call is not None or _log.isEnabledFor(logging.DEBUG):  # `call` is None if the application was not called
             self._log_request(call, route, method, status, duration_s=duration_s, request_id=request_id)
 
     def _log_request(

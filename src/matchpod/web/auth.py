@@ -42,7 +42,7 @@ async def authorize(
 
 
 async def note_proxy(private_callbacks: PrivateCallbacks, call: Call) -> None:
-    """Note whether an authenticated request came through a proxy. Unauthenticated clients could send false headers."""
+    """Report a sign of a proxy in an authenticated request. Unauthenticated clients could send false headers."""
     if private_callbacks.is_watching and (sign := proxy_sign(call.scope["headers"])) is not None:
         await private_callbacks.proxy_seen(sign)
 

@@ -78,7 +78,7 @@ class ServerReads:
         return (_TYPE_AND_LENGTH % (len(body), request_id.encode()), head, body)
 
     def _principal(self, headers: Sequence[Header]) -> Principal | None:
-        """Return the caller; None unless their key is cached, below its rate limit, and may read servers."""
+        """Return the caller; None unless their key is cached, within its rate limit, and permits reading servers."""
         for name, value in headers:
             if name == b"authorization":
                 principal = self._services.access.known(value)

@@ -64,7 +64,7 @@ class S3Storage(DemoStorage):
         return True
 
     async def check(self) -> str | None:
-        """Return what is wrong with the settings; None if they work, or if the service is unavailable."""
+        """Return what is wrong with the settings; None if they work, or if the S3 service is unavailable."""
         try:
             await self.call("head_bucket")
         except _WrongSettingsError as exc:

@@ -81,7 +81,7 @@ class AgonesFleet:
         *,
         trials: ports.SecretTrials | None = None,
     ) -> None:
-        """Call `on_password` with the `Fit` of each allocated server whose first password was tried.
+        """After each trial of the first password of an allocated server, call `on_password` with the result.
 
         Without `trials`, servers that reject the secret are counted in this process only.
         """
@@ -176,7 +176,7 @@ class AgonesFleet:
         await watch_servers(self._client, options.server_labels, self._cache, relist_s=options.relist_s)
 
     async def capacity(self) -> ports.Capacity:
-        """Count the game servers, as reported by the watch or, if `follow` is not running, in the status of the Fleet.
+        """Count the game servers, from the watch or, if `follow` is not running, from the status of the Fleet.
 
         Raise FleetUnavailableError if the numbers are unknown. While the fleet is followed, the cluster is not called.
         """

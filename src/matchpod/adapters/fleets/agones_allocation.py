@@ -49,7 +49,7 @@ class Allocations:
         self._deletions: set[asyncio.Task[None]] = set()
 
     async def obtain(self, order: ServerOrder) -> tuple[agones_servers.Place, bool] | None:
-        """Find or allocate the server of a match. Return it, and whether it was found; None if no server is free.
+        """Find or allocate a match's server. Return it, and whether an earlier call allocated it; None if none is free.
 
         Also return None if the order is repeated and its server is gone: only another attempt may get another server.
         """
@@ -71,7 +71,7 @@ class Allocations:
         return self.cache is not None and any(map(agones_servers.is_allocated, self.cache.of_match(server_id)))
 
     def is_fresh(self, server_id: str) -> bool:
-        """True for `fresh_s` after the server was allocated or, if that time is unknown, after the first call."""
+        """True for `fresh_s` after the server was allocated or, if that time is unknown, after the first such check."""
         now_s = asyncio.get_running_loop().time()
         return now_s - self._allocated_s.setdefault(server_id, now_s) < self._options.fresh_s
 
@@ -163,7 +163,7 @@ class Allocations:
         return allocation.status
 
     async def _uid_of(self, name: str) -> str:
-        """Return the UID of a server that was just allocated, because the response lacks it; empty if it is unknown."""
+        """Look up the UID of a server that was just allocated: the response lacks it. Empty if it is unknown."""
         known = self.cache.named(name) if self.cache is not None else None
         if known is not None:
             return known.metadata.uid

@@ -52,8 +52,8 @@ async def take_over(
 ) -> int | None:
     """Set the password of the match, and verify that it works; raise FleetError if that fails.
 
-    If `is_found`, an earlier attempt may have set it already. Return the index of the first password that was accepted;
-    None if none of them was needed.
+    `is_found`: an earlier attempt may have set that password already. Return the index in `address.first_passwords` of
+    the accepted password; None if the password of the match was already set.
     """
     if not address.match_password:
         raise ports.FleetError("the match has no RCON password")

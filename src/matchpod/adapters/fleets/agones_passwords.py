@@ -63,7 +63,7 @@ class Passwords:
         *,
         trials: SecretTrials | None = None,
     ) -> None:
-        """Call `on_password` with the `Fit` of each allocated server whose first password was tried."""
+        """After each trial of the first password of an allocated server, call `on_password` with the result."""
         self._options = options
         self._consoles = consoles
         self._cache = cache

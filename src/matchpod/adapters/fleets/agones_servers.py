@@ -64,7 +64,7 @@ def match_labels(options: AgonesOptions, server_id: str) -> dict[str, str]:
 
 
 def lookup_labels(options: AgonesOptions, server_id: str) -> dict[str, str]:
-    """Return the labels that select the servers of a match. The caller must drop servers that are not `may_be_ours`."""
+    """Return the labels that select the servers of a match. The caller must check each with `may_be_ours`."""
     return {REGION_LABEL: options.region, SERVER_LABEL: server_id}
 
 

@@ -18,7 +18,7 @@ class FixedSlots:
 
     @property
     def fault(self) -> str | None:
-        """Return None, because a server that does not start fails one attempt, and is no fault of the fleet."""
+        """Return None, because a server that does not start fails only one attempt; the fleet is still available."""
         return None
 
     async def check(self) -> Sequence[str]:

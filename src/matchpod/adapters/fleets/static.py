@@ -30,8 +30,8 @@ CLEAN_PAUSE_S = 2.0
 """Delay in seconds between two attempts to clean up a server."""
 
 CLEAN_S = 30.0
-"""Timeout in seconds for one attempt, so that a server with many players and slow answers does not block its slot for
-hours."""
+"""Timeout in seconds for one attempt to clean up a server, so that a server with many players and slow answers does not
+block its slot for hours."""
 
 FAREWELL = "The match is over"
 """The kick reason for players who are still on the server when it is cleaned up."""

@@ -33,8 +33,8 @@ CALL_S = 10.0
 """Timeout in seconds for a call. A page of a list, which may have some megabytes, gets twice as long."""
 
 PAGE_SIZE = 500
-"""Maximum number of objects per page of a list (the same as in other clients), because the server keeps a page in
-memory."""
+"""Maximum number of objects per page of a list (the same as in other clients), because the API server keeps a page
+in memory."""
 
 LIST_TRIES = 3
 """Number of attempts to read a list in pages. If pages expire each time, the list is then read as a single page."""
@@ -43,12 +43,12 @@ ALLOCATE_S = 15.0
 """Timeout in seconds for an allocation. Agones itself collects requests for half a second and retries conflicts."""
 
 WATCH_S = 30
-"""Time in seconds after which the server closes a watch. It is short, because a lost connection may go unnoticed until
-then."""
+"""Time in seconds after which the API server closes a watch. It is short, because a lost connection may go unnoticed
+until then."""
 
 WATCH_GRACE_S = 10.0
-"""Additional time in seconds, after WATCH_S, for the server to close a watch. After it, the watch is treated as lost.
-"""
+"""Additional time in seconds, after WATCH_S, for the API server to close a watch. After it, the watch is treated as
+lost."""
 
 MAX_EVENT_BYTES = 8 * 1024 * 1024
 """Maximum number of bytes in a line of a watch. Kubernetes stores objects of at most 1.5 MB."""
@@ -144,7 +144,7 @@ class KubernetesClient:
     async def watch_servers(self, labels: Mapping[str, str], version: str) -> AsyncIterator[AsyncIterator[WatchEvent]]:
         """Yield the events since a version of the list. Raise ApiGoneError if it is too old; the caller lists again.
 
-        The events end when the server closes the watch. The caller then starts a new watch from the last version.
+        The events end when the API server closes the watch. The caller then starts a new watch from the last version.
         """
         query = {
             "labelSelector": selector_text(labels),
@@ -158,7 +158,7 @@ class KubernetesClient:
         transport = await self._connect()
         async with AsyncExitStack() as stack:
             try:
-                async with asyncio.timeout(self._call_s):  # the server sends the response headers at once
+                async with asyncio.timeout(self._call_s):  # the API server sends the headers at once
                     response = await stack.enter_async_context(transport.stream(request))
             except TimeoutError as exc:
                 raise UnreachableError(f"a watch did not begin within {self._call_s:g} s") from exc

@@ -31,8 +31,8 @@ RELIST_S = 180.0
 """Interval in seconds at which all servers are listed while the watch works, in case it has missed changes."""
 
 SHORT_WATCH_S = 1.0
-"""Minimum duration in seconds of a watch that counts as successful. If a server closes each watch sooner, the backoff
-grows."""
+"""Minimum duration in seconds of a watch that counts as successful. If the API server closes each watch sooner, the
+backoff grows."""
 
 BOOKMARK = "BOOKMARK"
 DELETED = "DELETED"
@@ -114,7 +114,7 @@ class _Watch:
         self.failures = self.failures + 1 if is_failed or is_short else 0
 
     def _note_failure(self, error: api_errors.KubernetesError) -> None:
-        """Record a failure. The next attempt lists the servers, unless the call was rejected or the server was busy."""
+        """Record a failure. The next attempt lists the servers, unless the call was rejected or the API server busy."""
         is_rejected = isinstance(error, api_errors.ApiUnauthorizedError | api_errors.ApiForbiddenError)
         if is_rejected:
             self.longest_pause_s = REJECTED_PAUSE_S
@@ -156,7 +156,7 @@ class _Watch:
                     self._apply(event)
                     self._client.meter.watch_confirmed()
         except TimeoutError as exc:
-            # The server closes a watch earlier than this, so the connection was lost unnoticed.
+            # The API server closes a watch earlier than this, so the connection was lost unnoticed.
             raise api_errors.UnreachableError(f"a watch did not end after {self._client.watch_limit_s:g} s") from exc
 
     def _apply(self, event: WatchEvent) -> None:

@@ -52,7 +52,7 @@ def find_lanes(items: Sequence[TimelineItem], roster: Sequence[RosterPlayer], wi
 
 
 def find_pauses(items: Iterable[TimelineItem], window: TimeRange) -> list[TimeRange]:
-    """Return the time ranges in which the game was paused; the last may last until the end of the window."""
+    """Return the time ranges in which the game was paused. A pause without an end lasts until the end of the window."""
     changes = [
         (isinstance(item, PausedItem), seconds(item.timestamp))
         for item in items
@@ -83,7 +83,7 @@ def _lane(
 
 
 def _spans(changes: Sequence[tuple[bool, float]], window: TimeRange) -> list[TimeRange]:
-    """Return ranges from a start to the next end. If the first change is an end, its range begins with the window."""
+    """Return the ranges from a start to the next end. A missing first start or last end is that of the window."""
     start, end = window
     spans: list[TimeRange] = []
     since = None if not changes or changes[0][0] else start

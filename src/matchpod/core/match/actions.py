@@ -137,7 +137,7 @@ class ActionChange(msgspec.Struct, frozen=True):
     detail: str | None = None
 
     def is_after(self, state: ActionState, detail: str | None) -> bool:
-        """True if this change is newer than `state` and `detail`, an earlier observation of the same action."""
+        """True if this change is newer than `state` and `detail`, the last known values of the same action."""
         return not state.is_final and (self.state, self.detail) != (state, detail) and self.state.rank >= state.rank
 
 

@@ -171,7 +171,7 @@ class MatchAlarms(MatchState, kw_only=True):
         return due_ms if changed_ms is None else max(due_ms, changed_ms + grace_ms)
 
     def _demo_ms(self) -> int:
-        """Return by how much timeouts are extended between the end of a map and the next map's load; otherwise 0."""
+        """Return by how much timeouts are extended from the end of a map until the next map loads; 0 at other times."""
         return to_ms(self.timers.demo_s) if self.presence.is_map_over else 0
 
     def _demo_end_ms(self) -> int:

@@ -40,7 +40,7 @@ class Stretch(msgspec.Struct, frozen=True, array_like=True, gc=False):
 
 
 class GameTimes(msgspec.Struct):
-    """The relation between game time and our time in a match. Equal while no post is added, as for real servers."""
+    """The relation between game time and our time. They are equal until a post is added; for real servers, none is."""
 
     stretches: list[Stretch] = []
     until_ms: int = 0

@@ -158,7 +158,7 @@ class PlayedMap(msgspec.Struct, kw_only=True):
         self.ledger.apply(event)
 
     def apply_after_end(self, event: GameEvent) -> None:
-        """Apply an event after the end of the match. Only the plugin's report of the last round's MVP still counts."""
+        """Apply an event after the end of the match. Of these events, only the plugin's reports of MVPs still count."""
         if isinstance(event, MvpNamed):
             self.apply(event)
 

@@ -22,9 +22,9 @@ class ReportedSeries(msgspec.Struct, kw_only=True, omit_defaults=True):
     """The latest reports of the plugin.
 
     `live_number` is the number of a map that was reported live before the log shows it. `over_since_ms` is when the
-    grace period for missing lines and reports began: when the plugin reported the end of the series, or when known wins
-    or the end of all maps ended it. If a map seems to go live again after lost lines, `cut` keeps its previous state,
-    because a later map may have gone live instead.
+    grace period for missing lines and reports began: when the plugin reported the end of the series, or when a map
+    ended and the series was won or had no further map. If a map seems to go live again after lost lines, `cut` keeps
+    its previous state, because a later map may have gone live instead.
     """
 
     rules: SeriesRules
@@ -63,7 +63,7 @@ class ReportedSeries(msgspec.Struct, kw_only=True, omit_defaults=True):
     def current_number(self, loaded: str, settings: GameSettings, current: PlayedMap) -> int:
         """Return the number of the map that the server is on, from the plugin's report or the name of the loaded map.
 
-        `loaded` is that name if log lines were lost. Otherwise it is empty: the name of a restarted map does not show
+        `loaded` is that name if lines were lost before the load, else empty: the name of a restarted map does not show
         its number.
         """
         number = max(current.number + current.is_finished, self.live_number or 0)
@@ -81,7 +81,7 @@ class ReportedSeries(msgspec.Struct, kw_only=True, omit_defaults=True):
         self.infer_results(maps)
 
     def finalize(self, settings: GameSettings, maps: list[PlayedMap]) -> bool:
-        """End the current map, and add ended maps until they account for the final score; False if it is unknown."""
+        """End the current map, and add ended maps until they account for the final score; False if there is none."""
         if self.score is None:
             return False
         self.end_maps_before(maps[-1].number + 1, settings, maps)

@@ -49,7 +49,7 @@ class ReportedShots(msgspec.Struct, omit_defaults=True):
         sequence: int | None = None,
         is_final: bool = False,
     ) -> list[ShotsCounted]:
-        """Return the new counts of a report as events of the map they belong to; empty if the map is uncertain."""
+        """Return a report's new counts as events of its map; empty if the map is uncertain or the report outdated."""
         self.has_counter = True
         counted = {number: players for number, players in counts.items() if players}
         played = _map_of(maps, map_number, counted)

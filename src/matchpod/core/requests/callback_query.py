@@ -29,7 +29,7 @@ SINCE: Final = RequestField(
     meaning="Only callbacks created at this time or later, in ISO 8601.",
     is_required=True,
 )
-"""The only field in the request body that redelivers the callbacks that were given up."""
+"""The only field in the body of a request to redeliver the callbacks that were given up."""
 
 _NAMES: Final = ("page", "pageSize", "state", "serverId", "since", "until")
 
@@ -43,7 +43,7 @@ class CallbackState(StrEnum):
 
 
 class CallbacksQuery(msgspec.Struct, frozen=True, kw_only=True):
-    """Filters and page of a list of callbacks, by creation time: `from_ms` is inclusive, `before_ms` exclusive."""
+    """The filters and the page number of a list. `from_ms` (inclusive) and `before_ms` limit the creation time."""
 
     page: int = 1
     page_size: int = DEFAULT_PAGE_SIZE

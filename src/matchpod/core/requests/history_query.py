@@ -55,9 +55,9 @@ _MAPS_NAMES: Final = ("page", "pageSize", "limit", "map", "status", "serverId", 
 
 
 class ListQuery(msgspec.Struct, frozen=True, kw_only=True):
-    """Filters and page of a list of series or maps; `from_ms` is inclusive, `before_ms` exclusive.
+    """The filters and the page number of a list of series or maps.
 
-    Both are compared with the start time, so either of them excludes series and maps that never started.
+    `from_ms` (inclusive) and `before_ms` limit the start time, so either excludes series and maps that never started.
     """
 
     page: int = 1

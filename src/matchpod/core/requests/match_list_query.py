@@ -35,7 +35,7 @@ _PHASES: Final = {
     ServerStatus.STOPPED: {PublicPhase.ENDED},
     ServerStatus.FAILED: {PublicPhase.ENDED},
 }
-"""The phases that a server with each status can have."""
+"""For each status of a server, the phases that its match can be in."""
 
 
 class ListedOutcome(StrEnum):

@@ -132,7 +132,7 @@ def read_match_request(
 
 
 def series_maps(first: str, pool: Iterable[str], length: int) -> tuple[str, ...]:
-    """Return the maps of a series: the first map, then the pool without duplicates, all repeated if too few."""
+    """Return the maps of a series: `first` and the pool without duplicates, repeated up to `length` if too few."""
     order = tuple(dict.fromkeys((first, *pool)))
     return tuple(islice(cycle(order), length))
 

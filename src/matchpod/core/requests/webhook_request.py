@@ -101,7 +101,7 @@ class WebhookChange(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class DeliveriesQuery(msgspec.Struct, frozen=True, kw_only=True):
-    """Filters and page of a list of deliveries, by creation time: `from_ms` is inclusive, `before_ms` exclusive."""
+    """The filters and the page number of a list. `from_ms` (inclusive) and `before_ms` limit the creation time."""
 
     page: int = 1
     page_size: int = DEFAULT_PAGE_SIZE

@@ -33,7 +33,7 @@ class KnownMatches(msgspec.Struct, frozen=True, kw_only=True):
 
     open: Collection[str]
     ended: Collection[str]
-    """Ids of running servers whose match has ended and is already marked as released."""
+    """Ids of running servers whose match has ended and is marked as released, or whose region check is over."""
     newest: str
     """The newest server id in the database. A server with a newer id was started after this database was copied."""
     withheld: Mapping[str, bool] = {}

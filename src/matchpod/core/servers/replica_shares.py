@@ -9,7 +9,7 @@ import msgspec
 
 
 class ReplicaLoad(msgspec.Struct, frozen=True):
-    """The number of matches that a process drives, and the maximum number; None if the process has no maximum."""
+    """The number of matches that a process drives, and the maximum that it may drive; None if there is no maximum."""
 
     matches: int
     max_matches: int | None = None
@@ -28,7 +28,7 @@ def share_of(due: int, own: int, others: Sequence[ReplicaLoad]) -> int:
     """
 
     def needed(count: int) -> int:
-        """Return how many matches must be due for this process to get `count`; processes with fewer go first."""
+        """Return how many matches must be due for this process to get `count`. Those with fewer matches go first."""
         return count + sum(other.added_up_to(own + count - 1) for other in others)
 
     return bisect_right(range(1, due + 1), due, key=needed)

@@ -76,9 +76,9 @@ class LossLimits(msgspec.Struct, frozen=True):
     def window_ms(self) -> int:
         """Maximum difference between the last signs of life of servers that fell silent for the same cause.
 
-        A server in play posts every second. A server in a long pause is queried only before the end of this time, so
-        its last sign of life may be older by almost this time. Two servers that fell silent for different causes within
-        this time only get the longer timeout.
+        A server in play posts every second. A server in a long pause gives no sign of life until it is queried, so its
+        last sign of life may be older, but by less than this time. Two servers that fell silent for different causes
+        within this time only get the longer timeout.
         """
         return self.silence_ms
 

@@ -37,7 +37,7 @@ class Play(Protocol):
         ...
 
     def count_fall(self) -> None:
-        """Count a kill or death of the map."""
+        """Add one to the map's number of kills and deaths."""
         ...
 
 
@@ -67,7 +67,7 @@ def count_damage(play: Play, event: ev.Damage) -> None:
 
 def count_kill(play: Play, event: ev.Kill) -> None:
     record, killer = play.record(), event.killer
-    weapon = sys.intern(event.weapon)  # many falls have the same weapon
+    weapon = sys.intern(event.weapon)  # many kills have the same weapon
     play.count_fall()
     _set_dead(play, event.victim, event.at_ms)
     record.add_fall(Fall(event.at_ms, event.victim, killer, event.is_enemy, weapon=weapon))

@@ -134,7 +134,7 @@ class Ledger(msgspec.Struct, omit_defaults=True):
         return self.open_round or self._open(self._last_number() + 1)
 
     def count_fall(self) -> None:
-        """Count a kill or death of the map."""
+        """Add one to the map's number of kills and deaths, and detect a flood of them."""
         self.kills += 1
         if self.kills > FLOOD_FACTOR * self.max_kills:
             self.is_flooded = True
@@ -201,7 +201,7 @@ class Ledger(msgspec.Struct, omit_defaults=True):
                 compute_totals(record)
 
     def _lineup_shrunk(self, event: ev.LineupShrunk) -> None:
-        """Mark the rounds in which a player may have played, because it is unknown when they left."""
+        """Record lost lines for the rounds in which a player may have played, because it is unknown when they left."""
         if self.open_round is not None and event.player_id in self.open_round.unseen:
             self._mark_torn()
         for record in self._without(event.player_id):
@@ -254,7 +254,7 @@ class Ledger(msgspec.Struct, omit_defaults=True):
         self.phase, self.may_lack_end = RoundPhase.ENDED, not event.is_complete
 
     def _log_lost(self, event: ev.LogGap | ev.ServerRestarted) -> None:
-        """Mark the round whose lines were lost."""
+        """Record that lines of a round were lost."""
         record = self.open_round
         if record is not None and record.is_decided and isinstance(event, ev.LogGap) and event.is_freeze:
             self._close()  # the following events belong to the next round

@@ -16,13 +16,13 @@ from matchpod.core.events import EconomyCounted, LineupGrown, RoundDecided, Roun
 from matchpod.core.stats.player_round import PlayerRound
 
 MAX_FALLS = 128
-"""Maximum number of falls per round, and of attackers whose damage is stored. A server has at most 64 players, but a
-log can contain forged ids."""
+"""Maximum number of `Fall` objects per round, and of attackers whose damage is stored. A server has at most 64 players,
+but a log can contain forged ids."""
 
 MAX_ROWS = 80_000
-"""Maximum number of rows per map. A round has a row for each player, and for each of their weapons, victims, falls and
-amounts of money. 32 players who play rounds for six hours have 60,000 rows; a day of deathmatch with a thousand players
-has 20,000. A row takes up to half a kilobyte."""
+"""Maximum number of rows per map. A round has a row for each player and `Fall`, and for each player's weapons, victims
+and amounts of money. 32 players who play rounds for six hours have 60,000 rows; a day of deathmatch with a thousand
+players has 20,000. A row takes up to half a kilobyte."""
 
 ASSIST_DAMAGE = 40
 """Minimum damage by an enemy for an assist, if the victim later dies by their own grenade."""
@@ -99,9 +99,9 @@ class RoundRecord(msgspec.Struct, omit_defaults=True):
     winner_side: Side | None = None
     reason: RoundEndReason | None = None
     score: tuple[int, int] | None = None
-    # Number of falls when the round was decided; None until then.
+    # Length of `falls` when the round was decided; None until then.
     falls_when_decided: int | None = None
-    # True if players respawn (deathmatch). Only kills are stored in this case, not falls, as rounds have no meaning.
+    # True if players respawn (deathmatch). Rounds then have no meaning, so only kills by weapon are stored, no `falls`.
     has_respawns: bool = False
     players: dict[PlayerId, PlayerRound] = {}
     falls: list[Fall] = []
@@ -154,7 +154,7 @@ class RoundRecord(msgspec.Struct, omit_defaults=True):
         self.counts(event.player_id).rounds_played = 1
 
     def decide(self, event: RoundDecided) -> None:
-        """Record the winner and the score, and the number of falls before the decision."""
+        """Record the winner and the score, and how many of the `falls` were before the decision."""
         self.is_decided = True
         self.decided_at_ms, self.reason = event.at_ms, event.reason
         self.winner, self.winner_side = event.winner, event.winner_side
@@ -186,7 +186,7 @@ class RoundRecord(msgspec.Struct, omit_defaults=True):
         return found
 
     def add_weapon_kill(self, killer: PlayerId, weapon: str) -> None:
-        """Count a kill of an enemy by its weapon if players respawn; otherwise the falls contain the weapons."""
+        """Count a kill of an enemy by its weapon if players respawn; otherwise `falls` contains the weapons."""
         if not self.has_respawns:
             return
         weapons = self.respawn_kills.get(killer)
@@ -250,7 +250,7 @@ class RoundRecord(msgspec.Struct, omit_defaults=True):
                 self.counts(player_id).deaths += 1
 
     def add_fall(self, fall: Fall) -> None:
-        """Record a fall. A second death of a player proves that players respawn, so falls are no longer stored."""
+        """Record that a player dropped out. A second death proves that players respawn: `falls` is no longer used."""
         if not self.has_respawns and (len(self.falls) >= MAX_FALLS or not self._add_row()):
             self._stop_storing_falls()
         if fall.is_death:
@@ -267,7 +267,7 @@ class RoundRecord(msgspec.Struct, omit_defaults=True):
         self.falls.clear()
 
     def remove_suicides(self, since_ms: int) -> None:
-        """Remove the falls without a killer since this time, and the deaths counted for them."""
+        """Remove the `falls` without a killer since this time, and the deaths and assists counted for them."""
         removed = [fall for fall in self.falls if fall.killer is None and fall.at_ms >= since_ms]
         for fall in removed:
             self.falls.remove(fall)

@@ -1,7 +1,7 @@
 """Replace equal texts in a decoded state with a single object, to save memory.
 
-A decoder creates a new string for every value, such as the player id in each fall, line-up and token. A state that was
-folded from a log shares one string for all equal texts, so without this module a decoded state would need a third more
+A decoder creates a new string for every value, such as a player's id in each kill and each line-up. A state that was
+built from a log shares one string for all equal texts, so without this module a decoded state would need a third more
 memory.
 """
 

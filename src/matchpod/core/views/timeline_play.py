@@ -93,7 +93,7 @@ def add_kill(timeline: TimelineWriter, event: ev.Kill, match: Match) -> None:
 
 
 def add_death(timeline: TimelineWriter, event: ev.Death, match: Match) -> None:
-    """Add a death without a killer, and the assist of the player who caused it."""
+    """Add a death without a killer, and the assist of an enemy if the game credits their earlier damage."""
     # The ledger has already applied the event. A death in freeze time, or of a player who was out, does not count.
     ledger, death = match.maps[-1].ledger, (event.at_ms, event.player_id)
     record = ledger.open_round

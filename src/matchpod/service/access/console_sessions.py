@@ -299,7 +299,7 @@ class ConsoleSessions:
     @unavailable_on_outage
     async def log_out(self, user: ConsoleUser) -> None:
         statements = [console_sessions.end(user.session_id)]
-        if recorded_session(user.session_id) == user.session_id:  # its log-in has an audit entry
+        if recorded_session(user.session_id) == user.session_id:  # its log-in has an audit entry of its own
             statements.append(self._audit.entry(Action.LOGGED_OUT, org_id=user.org_id, actor=user.session_id))
         await self._db.write(statements)
 

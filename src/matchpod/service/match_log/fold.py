@@ -337,7 +337,7 @@ class Fold(msgspec.Struct):
         return None if due_ms is None else self._postpone(due_ms)
 
     def observe_ms(self) -> int | None:
-        """Return when an OBSERVED entry must be appended if no other entry arrives; None if there is no deadline."""
+        """Return when to append an OBSERVED entry if no other entry arrives; None without a deadline or any entry."""
         return None if self.last_ms is None or self.due_ms() is None else self.last_ms + OBSERVE_MS
 
     def wake_ms(self) -> int | None:

@@ -58,7 +58,7 @@ MAX_REMOTE: Final = MAX_MATCHES // 2
 """Maximum number of matches of other replicas whose log this process reads. For further matches, the wall shows only
 what is in their rows."""
 REGIONAL: Final = {PENDING: 1, TRIES: SEVERAL_TRIES}
-"""The kinds of attention that an alert about the region replaces, with the minimum number of affected matches."""
+"""The reasons for attention that an alert about the region replaces if at least this number of matches have them."""
 TURN: Final = 50
 """Number of matches that are summarized, within a few milliseconds, before other tasks run."""
 

@@ -95,7 +95,7 @@ class CheckRuns:
                     continue
 
     async def _begin(self, busy: set[str]) -> list[CheckRow]:
-        """Begin the checks that were requested recently. Callers no longer wait for older requests."""
+        """Begin the checks that were requested recently. Older requests are ignored: no caller waits for them."""
         db, now_ms, begun = self._deps.db, self._deps.clock.now_ms(), list[CheckRow]()
         for row in await region_checks.all_newest(db):
             is_wanted = row.state == region_checks.REQUESTED and not row.is_stale(now_ms)

@@ -131,7 +131,7 @@ class LivenessProbe:
         self._on_lost(why)
 
     async def _probe(self) -> Judgment:
-        """Ask the fleet about the server; ask its console if posts have stopped or it is uncertain who is connected."""
+        """Ask the fleet about the server and, in the cases that the module docstring lists, the server's console."""
         row = self._lease.row
         with self._excusing_delay(FLEET_S):
             fleet = await self._region.fleet.observe(row.id, row.slot or "")

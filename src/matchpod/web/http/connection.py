@@ -80,7 +80,7 @@ class ApiConnection(asyncio.Protocol):
         self._patience = shared.patience
         self._loop = asyncio.get_running_loop()
         self._head = RequestHead()
-        # The parser calls these methods of the head directly, because most of its callbacks are for headers.
+        # The parser calls these methods of the head directly, which saves a call per header.
         self.on_message_begin = self._head.begin
         self.on_url = self._head.add_url
         self.on_header = self._head.add_header
@@ -313,7 +313,7 @@ class ApiConnection(asyncio.Protocol):
     # --- exchanges ------------------------------------------------------------------------------------------------
 
     def _answer_read(self) -> bool:
-        """Answer a GET directly. Return False for an unusual request or a slow client: the application answers it."""
+        """Answer a GET without the application. Return False if the request is unusual or the client is slow."""
         reads, head = self._shared.reads, self._head
         is_usual = self.seat.is_ordinary and self._may_read and self._writable is None and not self._direct_body
         if reads is None or not is_usual or self.transport.is_closing():

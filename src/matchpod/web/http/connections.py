@@ -34,7 +34,7 @@ from matchpod.web.http.responses import Header, Response
 from matchpod.web.http.trusted_proxies import TrustedProxies
 
 LOOPBACK: Final = "loopback"
-"""The key for counting loopback clients and trusted proxies together, where `admit` and `_counted` limit them."""
+"""The key for counting loopback clients (in `admit`, trusted proxies too) together when a limit applies to them."""
 RETRY_AFTER_S: Final = 5
 """Retry-After in seconds for rejected clients. Most requests are answered within this time."""
 MAX_UNREAD_BYTES: Final = 32 * 1024 * 1024
@@ -161,19 +161,19 @@ class Connections:
         self._silent.pop(connection, None)
 
     def begin_direct(self, connection: Connection) -> None:
-        """Record that a request on this connection is being answered directly."""
+        """Record that a request on this connection is being answered without the application."""
         self.set_busy(connection)
         self._direct_exchanges += 1
         self._all_answered.clear()
 
     def end_direct(self) -> None:
-        """Record that a direct request was answered, or was passed to the application."""
+        """End what `begin_direct` began: the request was answered, or was passed to the application."""
         self._direct_exchanges -= 1
         if not self._direct_exchanges:
             self._all_answered.set()
 
     def direct_route(self, url: bytes) -> DirectRoute | None:
-        """Return the route for a POST to this URL that may be answered directly; None if there is none."""
+        """Return the route for a POST to this URL if it may bypass the application; None if it may not."""
         for route in self._direct:
             if url.startswith(route.prefix):
                 return route
@@ -319,7 +319,7 @@ class Connections:
     def close_idle(self, count: int, *, of: Admission | None = None, even_fresh: bool = False) -> None:
         """Close at most `count` connections: silent connections that are no longer fresh, then idle ones, oldest first.
 
-        With `even_fresh`, fresh silent connections are closed too. With `of`, only connections with a slot of `of`.
+        With `even_fresh`, fresh silent connections are closed too; with `of`, only connections that `of` counts.
         """
         fresh_s = time.monotonic() - (0.0 if even_fresh else self.patience.fresh_s)
         silent = itertools.takewhile(lambda connection: self._silent[connection] <= fresh_s, self._silent)

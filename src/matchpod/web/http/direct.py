@@ -16,7 +16,7 @@ Answer = Callable[[bool], None]
 
 
 class Take(Protocol):
-    """Handles the requests of a direct route."""
+    """Handles the requests of a `DirectRoute`."""
 
     def __call__(self, path_rest: str, headers: Sequence[tuple[bytes, bytes]], body: bytes, answer: Answer, /) -> bool:
         """Accept a request and call `answer` later, or return False if the application has to answer the request."""
@@ -46,7 +46,7 @@ class ReadRoute(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class DirectExchange:
-    """A request that is being answered directly. It has all that is needed to pass it to the application instead."""
+    """A request that may be answered without the application. It has all that is needed to call the application."""
 
     __slots__ = ("body", "headers", "is_disconnected", "is_response_complete", "keep_alive", "url", "version")
 

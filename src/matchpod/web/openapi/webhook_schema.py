@@ -56,7 +56,7 @@ def event_schemas(body: Schema) -> dict[str, Schema]:
 
 
 def any_body() -> Schema:
-    """Return the schema of all bodies that webhooks can send."""
+    """Return a schema that matches every body that a webhook can send."""
     message: Schema = {"type": "object", "properties": {"content": {"type": "string"}}, "required": ["content"]}
     names = [*(event.value for event in _EVENTS), TEST_EVENT]
     return {
@@ -93,7 +93,7 @@ def _request(event: str, summary: str, examples: Examples) -> Schema:
 
 
 def _schema(event: str) -> str:
-    """Return the schema name of an event. It does not end in `Event`: `MapEndedEvent` is an event of streams."""
+    """Return the schema name of an event. Not ending in `Event`: stream events have such names (`MapEndedEvent`)."""
     return f"{''.join(word.capitalize() for word in event.split('.'))}Webhook"
 
 
