@@ -38,7 +38,7 @@ class PlaceFile:
         """Write a token durably. The existing file is overwritten, so it keeps its inode number."""
         descriptor = open_private(self._path, os.O_WRONLY)
         try:
-            # A write within one disk block never leaves half a token. A rest of a longer old text is on line 2, unread.
+            # A write within one disk block never leaves half a token. Line 2 may keep the end of a longer old text.
             os.pwrite(descriptor, token.encode() + b"\n", 0)
             os.ftruncate(descriptor, len(token) + 1)
             os.fsync(descriptor)

@@ -56,7 +56,7 @@ async def claim_place(resources: Resources, *, is_restored: bool) -> str | None:
 
 
 async def find_copy(resources: Resources) -> str | None:
-    """Return why this database is a copy, for use after "because"; None if it is not a copy."""
+    """Return why this database is a copy, as a clause to follow "because"; None if it is not a copy."""
     db = resources.db
     if db.is_shared:
         here = await postgres_place(db)

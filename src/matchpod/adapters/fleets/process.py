@@ -70,7 +70,7 @@ SHOWN_LINES = 10
 """Number of output lines to quote in the error message for a server that did not start."""
 
 SHOWN_BYTES = 2000
-"""Maximum number of output bytes from which SHOWN_LINES are taken."""
+"""Maximum number of bytes at the end of the output from which SHOWN_LINES are taken."""
 
 INHERITED = ("PATH", "HOME", "USER", "LANG", "LC_ALL", "TZ", "TMPDIR", "LD_LIBRARY_PATH", "PYTHONPATH")
 """Names of the environment variables that servers inherit. Other variables may contain secrets of the service."""

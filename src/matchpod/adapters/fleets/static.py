@@ -136,9 +136,9 @@ class StaticFleet(FixedSlots):
         return msgspec.structs.replace(server, ip=address)
 
     async def observe(self, server_id: str, slot: str) -> FleetReport:
-        """Return UNKNOWN: the process cannot be observed, and a server that accepts no connections may be restarting.
+        """Return GONE if the server was in none of the lists that this process has read, otherwise UNKNOWN.
 
-        Return GONE if the server was in none of the lists that this process has read.
+        The server's process cannot be observed, and a server that accepts no connections may be restarting.
         """
         return FleetReport.GONE if self._login(slot) is None else FleetReport.UNKNOWN
 

@@ -154,7 +154,7 @@ class ApiConnection(asyncio.Protocol):
             self._deadline_s = self._loop.time() + self._patience.head_s  # these are the first bytes of a request
         try:
             while data:
-                # Parse at most what the head limit still allows, because the parser skips any number of spaces.
+                # Parse at most what the head limit still allows: the parser reports no spaces that it skips, however many.
                 room = MAX_HEAD_BYTES - self._unparsed_bytes
                 if room <= 0:
                     raise HttpError(TOO_LARGE)

@@ -157,7 +157,7 @@ class Exchange:
             self._carrier.exchange_completed()
 
     def _pending_head(self, whole_length: int | None) -> bytes:
-        """Return the response head, or nothing if it was sent. `whole_length` is the length of a one-part body."""
+        """Return the head, or empty bytes if it was sent before. `whole_length` is the length of a one-part body."""
         if self._head is None:
             return b""
         (status, headers), self._head = self._head, None

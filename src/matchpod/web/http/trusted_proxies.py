@@ -58,7 +58,7 @@ class TrustedProxies:
         return (named.pop() if len(named) == 1 else None) or proxy
 
     def is_disputed(self, proxy: str, headers: Sequence[Header]) -> bool:
-        """True if the headers differ or cannot be read. Only a client that hides its address causes that."""
+        """True if the headers differ or cannot be read. Only a client that tries to hide its address causes that."""
         named = self._named(proxy, headers)
         return len(named) > 1 or None in named
 
