@@ -33,7 +33,7 @@ DEBIAN_PACKAGES = "python3,python3-venv,ca-certificates"
 def engine_command(name: str, storage: Path | None = None) -> list[str]:
     """Return the command of an engine, with its global options.
 
-    `storage` is the folder where the engine stores images.
+    `storage` is the folder where podman or buildah stores images; docker ignores it.
     """
     if storage is None or name == "docker":
         return [name]
@@ -98,7 +98,7 @@ def revision() -> str:
 
 
 def run(command: Sequence[str]) -> None:
-    """Run a command. If it fails, raise SystemExit without a message: the output of the command has the reason."""
+    """Run a command. If it fails, exit with a message that refers to the last lines of the command's output."""
     print("+", " ".join(command), flush=True)
     if subprocess.run(command, check=False).returncode != 0:
         sys.exit(f"{command[0]} failed; its last lines say why.")

@@ -38,7 +38,7 @@ class FileCoverage(NamedTuple):
 
 
 class Report(NamedTuple):
-    """The parts of the coverage report that the rules need."""
+    """The parts of the coverage report that the thresholds are about."""
 
     percent: float
     files: tuple[FileCoverage, ...]
@@ -61,7 +61,7 @@ def read_report(path: Path) -> Report:
 
 
 def overall_faults(report: Report) -> list[str]:
-    """Check the first rule. Return nothing, or a summary line and the files below the threshold."""
+    """Check the threshold of the whole package. Return nothing, or a summary line and the files below the threshold."""
     if report.percent >= OVERALL_PERCENT:
         return []
     low = sorted((file for file in report.files if file.percent < OVERALL_PERCENT), key=lambda file: file.percent)
@@ -77,7 +77,7 @@ def branch_percent(files: tuple[FileCoverage, ...]) -> float:
 
 
 def pure_faults(files: tuple[FileCoverage, ...]) -> list[str]:
-    """Check the rule for the branches of the pure packages.
+    """Check the threshold for the branch coverage of the pure packages.
 
     Return nothing, or a summary line and the files with gaps.
     """

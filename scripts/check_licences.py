@@ -31,7 +31,7 @@ EXPORT = (
 
 
 def licences(package: Message) -> list[str]:
-    """Return the licences of a package from its metadata. Of alternatives, return an accepted one if there is one."""
+    """Return the licences of a package from its metadata. Of alternative licences, prefer an accepted one."""
     if expression := package.get("License-Expression"):
         groups = [group.strip(" ()").split(" OR ") for group in expression.split(" AND ")]
         return [next((licence for licence in group if licence in ACCEPTED), group[0]) for group in groups]

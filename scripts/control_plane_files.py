@@ -32,7 +32,7 @@ class Authority:
         """The file with its own certificate."""
 
     def issue(self, name: str, *hosts: str) -> tuple[Path, Path]:
-        """Issue a certificate for the loopback address and more names.
+        """Issue a certificate for the loopback address and the names `hosts`.
 
         Return the files of the certificate and its key.
         """

@@ -1,4 +1,4 @@
-"""Print how many lines each room has, and how many were added and removed since the latest release.
+"""Print how many lines each room (package or folder) has, and how many were added and removed since the latest release.
 
 This is information only. Each change adds a few lines, and without this table the total would go unnoticed.
 """
@@ -31,7 +31,7 @@ class Lines(NamedTuple):
 
 
 def room_of(path: str) -> str:
-    """Return the room of a file, such as `src/matchpod/core`, `packages/cs2-protocol`, `tests/unit` or `docs`."""
+    """Return the room of a file, such as `src/matchpod/core`, `packages/cs2-protocol`, `tests` or `docs`."""
     first, *rest = path.split("/")
     if not rest:
         return "/"

@@ -337,7 +337,7 @@ def record_history(recorder: Recorder, series: str, deathmatch: str) -> None:
 
 
 def record_streams(recorder: Recorder, server_id: str) -> None:
-    """Record one event per stream, because the schema describes a single event."""
+    """Record events of up to three types per stream, each as its own example: the schema describes a single event."""
     map_id = recorder.operations["getMap"]["parameters"]["mapId"]
     for name, parameters, query in (
         ("streamMapEvents", {"mapId": map_id}, ""),
@@ -372,7 +372,7 @@ def record_callbacks(recorder: Recorder) -> None:
 
 
 def record_errors(recorder: Recorder, ended: str) -> None:
-    """Provoke each error that a caller can cause."""
+    """Record the remaining errors. All are provoked, except RULING_TOO_LATE, 500 and 503, which are built."""
     service, add = recorder.service, recorder.add_error
     create = {"region": "sandbox", "gameType": "cs2", "gameSettings": {"matchType": "competitive", "map": "de_mirage"}}
     path = "/api/v1/matches"

@@ -41,7 +41,7 @@ class Response(NamedTuple):
 
 
 class Received(NamedTuple):
-    """A request of a game server, and the response to it."""
+    """A request of a game server that the service answered with status 200, and the response."""
 
     method: str
     path: str
@@ -58,7 +58,7 @@ class Proxy:
         self.events: list[Any] = []
         """Events that webhooks sent to `/events`."""
         self.may_answer = threading.Event()
-        """While it is not set, callbacks get no answer."""
+        """While this event is not set, callbacks get no answer."""
         self.may_answer.set()
         self._server = ThreadingHTTPServer(("127.0.0.1", 0), _handler(self, service_port))
         self._server.daemon_threads = True
@@ -66,7 +66,7 @@ class Proxy:
         threading.Thread(target=self._server.serve_forever, daemon=True).start()
 
     def first(self, method: str, path: str, text: str = "") -> Received:
-        """Return the first answered request with this beginning of the path and this text in the body."""
+        """Return the first answered request with `method` whose path begins with `path` and whose body has `text`."""
         asked = [request for request in self.received if request.method == method and request.path.startswith(path)]
         return next(request for request in asked if text in request.body)
 
@@ -227,7 +227,7 @@ class RecordedService:
         key: str | None = None,
         headers: Mapping[str, str] | None = None,
     ) -> Response:
-        """Send a request with the first key or with the given key. If the given key is empty, send none."""
+        """Send a request with `key`, or with the service's first key if `key` is None. An empty `key` sends no key."""
         content = body.encode() if isinstance(body, str) else None if body is None else json.dumps(body).encode()
         used = getattr(self, "key", "") if key is None else key
         all_headers = {"Content-Type": "application/json", **(headers or {})}
@@ -244,7 +244,7 @@ class RecordedService:
         return Response(response.status, json.loads(text) if is_json else None, text)
 
     def stream(self, path: str, number: int) -> list[dict[str, str]]:
-        """Return the first events of a server-sent event stream."""
+        """Return the first `number` events of a server-sent event stream."""
         connection = http.client.HTTPConnection("127.0.0.1", self.port, timeout=WAIT_S)
         events: list[dict[str, str]] = []
         try:
@@ -268,7 +268,7 @@ async def _whole(body: bytes) -> AsyncIterator[bytes]:
 
 
 def free_ports(number: int) -> int:
-    """Return the lowest of this many consecutive free ports."""
+    """Return the lowest of `number` consecutive free ports."""
     for first in range(20_000, 32_000, number):
         if all(_is_free(port) for port in range(first, first + number)):
             return first
@@ -291,4 +291,4 @@ def wait_until(poll: Callable[[], _T | None], what: str) -> _T:
         if found := poll():
             return found
         time.sleep(POLL_S)
-    raise RuntimeError(f"not within {WAIT_S:g} s: {what}")
+    raise RuntimeError(f"timeout after {WAIT_S:g} s: {what}")

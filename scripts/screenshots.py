@@ -31,7 +31,7 @@ SIZES: Final[Sequence[ViewportSize]] = (
 )
 SCHEMES: Final = ("light", "dark")
 IN_README: Final = {"match": "match", "match-ended": "result"}
-"""The pages with pictures in the docs, and the names of the pictures. The wall is shown on a whole match day."""
+"""Pages with pictures in the docs, and the pictures' names. `tests.browser.match_day` makes the picture of the wall."""
 README_SIZE: Final[ViewportSize] = {"width": 1280, "height": 680}
 PLAY_S: Final = 75.0
 """Seconds for which the matches are played before the first screenshot."""
@@ -111,7 +111,7 @@ GROUPS: Final = ((OVER, 0), (OPEN, len(OVER)))
 
 
 def has_given_up(service: ConsoleService, number: int) -> bool:
-    """True once this number of callbacks is no longer retried."""
+    """True once the service has given up at least `number` callbacks."""
     page = service.running.call("GET", "/api/v1/callbacks?state=given_up")
     return page.status == 200 and page.json["total"] >= number
 
@@ -128,7 +128,7 @@ def log_in(browser: Browser, service: ConsoleService, *, is_operator: bool) -> B
 
 
 def photograph(context: BrowserContext, address: str, file: Path, *, size: ViewportSize, scheme: str) -> None:
-    """Take a screenshot of the full height of a page."""
+    """Take a screenshot of a page: of its full height, or of one screen if the folder is `images`."""
     page = context.new_page()
     page.set_viewport_size(size)
     page.emulate_media(color_scheme="dark" if scheme == "dark" else "light")
@@ -157,7 +157,7 @@ def photograph_all(browser: Browser, service: ConsoleService, ids: Mapping[str, 
 
 
 def photograph_for_readme(browser: Browser, service: ConsoleService, ids: Mapping[str, str], folder: Path) -> None:
-    """Take the screenshots for the README, each showing one screen of a page."""
+    """Take the screenshots for the docs, each showing one screen of a page."""
     context = log_in(browser, service, is_operator=False)
     for name, picture in IN_README.items():
         address = addresses.OF_AN_OWNER[name].format(**ids)

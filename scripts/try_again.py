@@ -53,7 +53,7 @@ def failed_tests(cache: Path) -> list[str]:
 
 
 def try_again(pytest: Sequence[str], cache: Path, listed: Mapping[str, str]) -> int:
-    """Run the failed tests with this pytest command. Return 0 if all of them are listed and pass."""
+    """Run the failed tests with the command `pytest`. Return 0 if all of them are listed and pass."""
     failed = failed_tests(cache)
     if not 0 < len(failed) <= MAX_TESTS:
         return 1

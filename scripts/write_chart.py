@@ -116,7 +116,7 @@ def write_readme(text: str, values: str) -> str:
 
 
 def _between(text: str, begin: str, content: str, end: str) -> str:
-    """Return a text with the content between two of its lines replaced."""
+    """Return `text` with the part between `begin` and `end` replaced."""
     head, rest = text.split(begin)
     _, tail = rest.split(end)
     return head + begin + content + end + tail

@@ -50,7 +50,7 @@ class MapScore(msgspec.Struct, frozen=True, rename="camel"):
 
 
 class CallbackResult(msgspec.Struct, frozen=True, rename="camel"):
-    """The fields of a result that are displayed, for both forms of a result."""
+    """The displayed fields of a result, of a series or of a deathmatch."""
 
     winner: str | None = None
     winner_steam_id: str | None = None
@@ -147,7 +147,7 @@ class CallbackReceiver:
 
 
 def url_of(host: str, port: int) -> str:
-    """Return the `callbackUrl` for matches of a service on this machine; the socket is bound to this host and port."""
+    """Return the `callbackUrl` with which a service on this machine reaches a socket bound to this host and port."""
     host = {"0.0.0.0": "127.0.0.1", "::": "::1"}.get(host, host)
     return f"http://[{host}]:{port}/" if ":" in host else f"http://{host}:{port}/"
 

@@ -173,7 +173,7 @@ class SlotInUseError(FleetError):
 
     @classmethod
     def by_other_match(cls, slot: str) -> SlotInUseError:
-        """Return the error for a server that is listed twice, and that another match uses in its other slot."""
+        """Return the error for a server that is listed as two slots, and that another match uses in the other slot."""
         return cls(f"the server {slot} is used by another match; list it once only, under one address")
 
 

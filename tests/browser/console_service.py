@@ -13,7 +13,6 @@ from typing import TypeVar
 import httpx
 
 from matchpod.app.resources import Resources, open_resources
-from matchpod.core.server_status import ServerPhase
 from matchpod.ports import Statement, Value
 from matchpod.service.access.audit import Audit
 from matchpod.service.access.console_sessions import ConsoleSessions
@@ -34,7 +33,6 @@ from tests.e2e.service.running_service import (
     wait_until,
 )
 from tests.stored_demos import upload_demo
-from tests.waiting import until
 
 T = TypeVar("T")
 
@@ -172,23 +170,16 @@ class ConsoleService:
 
     def fail(self, server_id: str) -> None:
         """End a match as if its server had been lost, without waiting for that."""
-
-        async def hide(resources: Resources) -> None:
-            # No page may ever show it as canceled: the end of a match does not change.
-            hidden = "UPDATE servers SET acknowledged_at_ms = 1 WHERE id = :id"
-            await resources.db.write([Statement(hidden, {"id": server_id})])
-
-        async def change(resources: Resources) -> None:
-            async def is_released() -> bool:
-                row = await servers.get(resources.db, server_id)
-                return row is not None and row.phase is ServerPhase.RELEASED
-
-            await until(is_released, "nothing else changes the match")
-            lost = "reason = 'server_lost', status = 'failed', running_at_ms = 1, acknowledged_at_ms = NULL"
-            await resources.db.write([Statement(f"UPDATE servers SET {lost} WHERE id = :id", {"id": server_id})])
-
-        self.with_resources(hide)
+        self._change(server_id, "acknowledged_at_ms = 1")  # no page may ever show it as canceled: an end is final
         self.running.cancel(server_id)
+        self.running.wait_until_released(server_id)  # nothing else changes the match
+        lost = "reason = 'server_lost', status = 'failed', running_at_ms = 1, acknowledged_at_ms = NULL"
+        self._change(server_id, lost)
+
+    def _change(self, server_id: str, columns: str) -> None:
+        async def change(resources: Resources) -> None:
+            await resources.db.write([Statement(f"UPDATE servers SET {columns} WHERE id = :id", {"id": server_id})])
+
         self.with_resources(change)
 
     def acknowledge_all(self) -> None:

@@ -196,7 +196,7 @@ async def test_servers_of_many_resumed_matches_are_not_asked_at_once(world: Worl
 
 
 async def test_match_that_was_played_before_its_server_was_ready_starts_anew(world: World) -> None:
-    """Its first process died after the plugin had loaded the match; simulated players do not wait for `running`."""
+    """Nobody stored its log, because its first process died; simulated players do not wait for `running`."""
     dead = world.start("dead")
     dead.db.crashes_before = "running_at_ms = "
     await world.create(game=SERIES)
@@ -210,7 +210,7 @@ async def test_match_that_was_played_before_its_server_was_ready_starts_anew(wor
         machine.agenda.run_until(machine.agenda.now_ms + 10_000)
     world.region.is_paused = False
     world.clock.at_ms += LEASE_MS
-    world.start("successor")
+    world.start("successor", intervals=Intervals(first_log_s=2.0))
     outcome = await world.outcome()
     assert outcome.kind == "match_over"
     assert outcome.result is not None
@@ -250,11 +250,11 @@ async def test_start_that_waits_while_entries_of_another_match_are_tried_costs_n
 
 
 @pytest.mark.parametrize(
-    ("dies_before", "until"),
-    [("running_at_ms = ", "second map"), ("running_at_ms = ", "end"), ("prepared", "end")],
+    ("dies_before", "until", "successor"),
+    [("running_at_ms = ", "second map", "one"), ("prepared", "second map", "two"), ("prepared", "end", "one")],
 )
 async def test_match_that_was_played_before_its_server_was_ready_counts_if_its_settings_were_set(
-    db: Database, world: World, dies_before: str, until: str
+    db: Database, world: World, dies_before: str, until: str, successor: str
 ) -> None:
     """Its first process died during configuration; another one stored its log until the match was taken over."""
     expected = await play_undisturbed(db, 9, SERIES)
@@ -263,7 +263,7 @@ async def test_match_that_was_played_before_its_server_was_ready_counts_if_its_s
     await world.create(seed=9, game=SERIES)
     await world.until(dead.has_died, "the process died")
     await dead.kill()
-    world.start("one")  # at the same address
+    await world.start("one").end()  # at the same address: from now on, it only stores posts
     machine = world.region.running["srv_1"].machine
 
     def is_played() -> bool:
@@ -275,6 +275,7 @@ async def test_match_that_was_played_before_its_server_was_ready_counts_if_its_s
     await world.until(is_played, f"the match is played until the {until}")
     log_from_seq = (await world.row()).log_from_seq
     world.clock.at_ms += LEASE_MS
+    world.start(successor)
     assert_same_match(callback_fields(await world.outcome()), expected)
     assert (await world.row()).log_from_seq == log_from_seq, "no entry was ignored"
 

@@ -226,14 +226,24 @@ LIVE = {
 
 def test_get5_status_of_a_live_match_is_parsed() -> None:
     answer = parse_get5_status(f"{NOISE}\n{json.dumps(LIVE)}\n{NOISE}")
-    assert answer == Get5Status(state="live", match_id="27")
+    assert answer == Get5Status(state="live", match_id="27", map_number=0)
     assert answer.has_match
 
 
 def test_get5_status_without_a_match_has_only_its_state() -> None:
     answer = parse_get5_status('{\n  "plugin_version": "0.15.0",\n  "gamestate": "none"\n}')
-    assert answer == Get5Status(state="none", match_id=None)
+    assert answer == Get5Status(state="none", match_id=None, map_number=0)
     assert not answer.has_match
+
+
+@pytest.mark.parametrize(
+    ("state", "map_number", "has_begun"),
+    [("warmup", 0, False), ("warmup", "1", False), ("warmup", 1, True), ("knife", 0, True), ("live", None, True)],
+)
+def test_play_has_begun_on_this_map_or_an_earlier_one(state: str, map_number: object, has_begun: bool) -> None:
+    answer = parse_get5_status(json.dumps({"gamestate": state, "matchid": 27, "map_number": map_number}))
+    assert answer is not None
+    assert answer.has_begun is has_begun
 
 
 @pytest.mark.parametrize("gamestate", ["7", "null", "[]"])

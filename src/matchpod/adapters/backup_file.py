@@ -43,7 +43,7 @@ class BackupInputError(BackupError):
 
 
 class Contents(msgspec.Struct, frozen=True, kw_only=True):
-    """What a backup contains: the time when it was written (UTC), whether the key is included, its size in bytes."""
+    """When a backup was written (UTC), whether it has the key, and its size in bytes (restored: of the database)."""
 
     at: str
     has_key: bool
@@ -132,7 +132,7 @@ def _copy_database(source: Path, copied: Path, on_progress: Callable[[float], No
 
 
 def _mark(copied: Path, statements: Sequence[Statement]) -> None:
-    """Mark the copied database, unless its schema is too old to have a table for that. The PLACE_FILE is a mark too."""
+    """Mark the database as a copy. If its schema is too old for that, only the PLACE_FILE of the backup marks it."""
     with closing(sqlite3.connect(copied)) as db, db:
         tables = {name for (name,) in db.execute("SELECT name FROM sqlite_schema WHERE type = 'table'")}
         if "installation" in tables:
@@ -157,7 +157,7 @@ def _entry(name: str, size: int) -> tarfile.TarInfo:
 
 
 def _unpack(source: Path, draft: Path, names: set[str]) -> str | None:
-    """Extract the files with these names to the draft folder; return when the backup was written, None if unknown."""
+    """Extract the files with these names to the draft folder; return the time of the backup, None if it is unknown."""
     with tarfile.open(source, mode="r:") as tar:
         for member in tar:
             content = tar.extractfile(member) if member.name in names and member.isreg() else None

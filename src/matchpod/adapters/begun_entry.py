@@ -31,7 +31,7 @@ class BegunEntryFile:
         self._descriptor = os.open(draft, os.O_RDWR | os.O_CREAT | os.O_EXCL, _MODE)
         fcntl.flock(self._descriptor, fcntl.LOCK_EX)
         os.ftruncate(self._descriptor, _SIZE)
-        draft.rename(self._path)  # locked first, because an unlocked file counts as that of a dead process
+        draft.rename(self._path)  # locked first, because an unlocked file counts as the file of a dead process
         self._memory = mmap.mmap(self._descriptor, _SIZE)
 
     def mark(self, server_id: str, seq: int) -> None:
@@ -49,7 +49,7 @@ class BegunEntryFile:
 
 
 def records_of_dead_processes(folder: Path) -> dict[Path, tuple[str, int] | None]:
-    """Return a record per file of a dead process: server id and number of the entry that it was applying, or None."""
+    """Return, per file of a dead process, server id and number of the entry that was being applied, or None."""
     records = {}
     for path in sorted(folder.glob(f"*{SUFFIX}")):
         with suppress(FileNotFoundError, BlockingIOError):  # the file was just removed, or its process is alive

@@ -54,7 +54,7 @@ class HttpProxy(msgspec.Struct, frozen=True):
             transport.write(self._request(address, port))
             await self._wait_for_tunnel(reader)
             if trust is not None:
-                # Bytes before the TLS handshake are from the proxy, not the receiver; they stay in the first reader.
+                # A new reader: bytes that arrived before the TLS handshake are from the proxy, not the receiver.
                 reader, protocol = _stream(loop)
                 secured = await loop.start_tls(transport, protocol, trust, server_hostname=name)
             if secured is None:

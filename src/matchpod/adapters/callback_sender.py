@@ -32,8 +32,8 @@ ADDRESS_S = 3.0
 for them."""
 
 REST_S = 1.0
-"""Time limit in seconds for reading the response body, which is discarded. Many receivers treat a connection that is
-closed before that as an error."""
+"""Time limit in seconds for reading the response body, which is discarded. Many receivers report an error if the
+connection is closed before they have sent it."""
 
 MAX_ADDRESSES = 4
 """Maximum number of addresses that one attempt tries in turn. All addresses of the receiver are checked first."""
@@ -151,7 +151,7 @@ class HttpCallbackSender:
 
 
 def max_attempts(open_files: int) -> int:
-    """Return the maximum number of concurrent attempts: at most a quarter of the process's limit of open files."""
+    """Return the maximum number of concurrent attempts: at most a quarter of the process's limit on open files."""
     return MAX_ATTEMPTS if open_files == resource.RLIM_INFINITY else min(MAX_ATTEMPTS, open_files // 4)
 
 
@@ -180,7 +180,7 @@ class _Response:
         self._final_status: int | None = None
 
     def feed(self, data: bytes) -> None:
-        """Parse more bytes. Raise _BadResponseError if they are not HTTP, or if the response head is too long."""
+        """Parse more bytes. Until the status is known, raise _BadResponseError for invalid HTTP or an overlong head."""
         if self.status is None:
             self._head_bytes += len(data)
         try:
@@ -201,7 +201,7 @@ class _Response:
 
     def on_headers_complete(self) -> None:
         """Accept the remembered status. After the head of a 1xx response, there is no status yet."""
-        self.on_status(b"")  # the parser does not call `on_status` if the status line has no reason
+        self.on_status(b"")  # the parser does not call `on_status` if the status line has no reason phrase
         self.status = self._final_status
         self.is_complete = self.status == _RESET_CONTENT
 

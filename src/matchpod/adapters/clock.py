@@ -18,7 +18,7 @@ def since_boot_ns() -> int:
 
 
 class SystemClock:
-    """The clock of a process, which never jumps or goes backwards. `wall_ns` is only called at its start."""
+    """A process's clock, which never jumps or goes backwards. `wall_ns` is called only when the clock is created."""
 
     def __init__(
         self, *, wall_ns: Callable[[], int] = time.time_ns, monotonic_ns: Callable[[], int] = since_boot_ns

@@ -38,7 +38,7 @@ class PlaceFile:
         """Write a token durably. The existing file is overwritten, so it keeps its inode number."""
         descriptor = open_private(self._path, os.O_WRONLY)
         try:
-            # One write in a disk block never leaves half a token. The rest of a longer text goes to the next line.
+            # A write within one disk block never leaves half a token. The rest of a longer old text is on line 2.
             os.pwrite(descriptor, token.encode() + b"\n", 0)
             os.ftruncate(descriptor, len(token) + 1)
             os.fsync(descriptor)
@@ -51,7 +51,7 @@ class PlaceFile:
         return f"{self.read()} {status.st_ino} {status.st_ctime_ns}"
 
     def is_at(self, place: str) -> bool:
-        """True if the file is not a copy: it has the same token, and the same inode number or the same ctime."""
+        """True if the file is not a copy: it has the token and, if `place` has them, the inode number or ctime."""
         token, *numbers = place.split()
         if self.read() != token:
             return False

@@ -2,8 +2,8 @@
 
 Values may come from game servers and callers, so they are not trusted. Line breaks and terminal control characters are
 escaped, long values are truncated, and values that cannot be formatted are replaced. Fields with the name of a secret
-are hidden. So are bearer tokens, ingest tokens, and the value after such a name in texts and tracebacks. Formatting and
-writing never raise an exception.
+are hidden. In texts and tracebacks, values after such names, bearer tokens and ingest tokens are hidden too. Formatting
+and writing never raise an exception.
 """
 
 from __future__ import annotations
@@ -24,8 +24,8 @@ MAX_VALUE_CHARACTERS: Final = 2_000
 """Maximum number of characters of a message and of each field value, so that people and log collectors can handle the
 line."""
 MAX_TRACEBACK_CHARACTERS: Final = 16_000
-"""Maximum number of characters of a traceback, more than our longest has. The end is kept, because it has the
-exception."""
+"""Maximum number of characters of a traceback; our longest is shorter. The end is kept, because the exception is there.
+"""
 MAX_LIST_ITEMS: Final = 50
 
 _STANDARD: Final = frozenset(vars(logging.LogRecord("", 0, "", 0, "", (), None))) | {"message", "asctime", "taskName"}
@@ -41,8 +41,8 @@ _VALUE: Final = re.compile(r"""(?P<quote>["'])(?:(?!(?P=quote)).)*+|[^\s"',;&)}\
 _TOKEN: Final = re.compile(r"(?P<before>(?i:bearer) |/ingest/\w{1,32}/)[\w.~+/=-]+")
 
 _PLAIN_TEXT: Final = re.compile(r"[\w .,-]*+")
-"""Matches texts without any character that could separate a name from its value or the parts of a path: they have no
-secret."""
+"""Matches texts without any character that separates a name from its value, or the parts of a path. Such a text can
+have a secret only after `bearer`."""
 _MAX_NAMES: Final = 512
 """Maximum number of field names for which the result of `is_secret_name` is cached. The code uses fewer names."""
 

@@ -69,7 +69,7 @@ def read_options(environment: Mapping[str, str]) -> OtlpOptions | None:
     """Return the options that the environment sets; None if tracing is off. Raise ValueError for invalid options."""
 
     def value_of(name: str) -> tuple[str, str]:
-        """Return the name and value of the variable for traces or, if that is not set, of the one for all signals."""
+        """Return name and value of the variable for traces or, if that is not set, of the variable for all signals."""
         names = (f"{_PREFIX}TRACES_{name}", f"{_PREFIX}{name}")
         return next(((name, text) for name in names if (text := environment.get(name, "").strip())), (names[1], ""))
 

@@ -21,7 +21,7 @@ from matchpod.adapters.sql_text import NumberedSql, number_parameters
 _T = TypeVar("_T")
 
 CONNECTIONS: Final = 10
-"""Maximum number of pooled connections per process. LISTEN and urgent queries have another connection each. PostgreSQL
+"""Maximum number of pooled connections per process. LISTEN and urgent queries use one more connection each. PostgreSQL
 allows 100 connections by default, which several replicas share."""
 LISTEN_CHECK_S: Final = 5.0
 """Interval in seconds at which the LISTEN connection is checked, because its loss is not always reported."""
@@ -296,7 +296,7 @@ def _changed_rows(status: str) -> int:
 
 
 def _to_database_error(exc: Exception) -> ports.DatabaseError:
-    # One of these errors is raised in a process that creates a table at the same time as another process.
+    # A process that creates a table at the same time as another process gets one of these errors.
     if isinstance(exc, asyncpg.UniqueViolationError | asyncpg.DuplicateObjectError | asyncpg.DuplicateTableError):
         return ports.DuplicateError(exc.constraint_name or "a unique key")
     # A value that does not fit its column raises an InterfaceError that is also a ValueError. That is not an outage.

@@ -33,7 +33,7 @@ def split_hosts(url: str) -> list[str]:
 
 
 async def connect(url: str, *, within_s: float | None = None, **options: Any) -> Any:  # asyncpg has no types
-    """Connect to the first host in the URL that accepts; if none accepts, raise the last host's error.
+    """Connect to the first host in the URL that accepts the connection; if none does, raise the last host's error.
 
     `within_s` is the caller's time limit in seconds. It is divided among the hosts, so that each host is tried.
     """

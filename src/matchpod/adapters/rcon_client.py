@@ -39,8 +39,8 @@ MAX_SENT = 32
 """Maximum number of commands that are sent at once. Further commands are sent after the answers to these."""
 
 READ_BYTES = 4096
-"""Maximum number of bytes read per iteration of the event loop: most answers, or 300 empty packets (a millisecond of
-work)."""
+"""Maximum number of bytes read per iteration of the event loop, enough for most answers. If they are 300 empty packets,
+parsing them takes a millisecond."""
 
 
 async def probe_port(host: str, port: int, *, timeout_s: float = OPEN_S) -> bool | None:

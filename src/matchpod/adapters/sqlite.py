@@ -36,8 +36,8 @@ PAGE_BYTES: Final = 1024
 """Page size in bytes of a new file. It is small, because each post changes (and so writes) a page of its match's index.
 """
 CHECKPOINT_BYTES: Final = 64_000_000
-"""Size in bytes of the write-ahead log at which its pages are moved to the file. Most pages change with every post of a
-match, so rarer checkpoints write fewer bytes."""
+"""Size in bytes of the write-ahead log at which its pages are moved to the file. Each post of a match changes mostly
+the same pages, so rarer checkpoints write fewer bytes."""
 CHECKPOINT_S: Final = 60.0
 """Maximum time in seconds between checkpoints while there are writes. It keeps the write-ahead log of a small
 installation at 8 MB."""
@@ -271,7 +271,7 @@ class SqliteDatabase:
                 self._commit([job])
 
     def _run(self, job: _Job) -> None:
-        """Run a job in a savepoint and store its error. Raise only DatabaseUnavailableError: the whole group fails."""
+        """Run a job in a savepoint and store its error. Only DatabaseUnavailableError is raised, to fail the group."""
         self._writer.execute("SAVEPOINT job")
         try:
             with _translate_errors():
@@ -332,7 +332,7 @@ def _connect(path: Path, busy_s: float) -> sqlite3.Connection:
             path, timeout=busy_s, isolation_level=None, check_same_thread=False, cached_statements=512
         )
         try:
-            # Only for a new file: later, these settings have no effect, but each connection would write to the file.
+            # Only for a new file: an existing file keeps its settings, but each connection would write to it.
             if _is_empty(path):
                 connection.execute(f"PRAGMA page_size = {PAGE_BYTES}")
                 connection.execute("PRAGMA auto_vacuum = INCREMENTAL")  # see `sqlite_space.py`
@@ -356,7 +356,7 @@ def _is_empty(path: Path) -> bool:
 def _has_temporary_folder() -> bool:
     """True if SQLite finds a folder for the temporary files of large sorts. A hardened container may lack it.
 
-    The folders are those that SQLite tries. If it cannot write to any of them, a sort fails with "disk I/O error".
+    Checks the folders that SQLite tries. If SQLite cannot write to any of them, a sort fails with "disk I/O error".
     """
     named = [os.environ.get(name) for name in ("SQLITE_TMPDIR", "TMPDIR")]
     places = [*filter(None, named), "/var/tmp", "/usr/tmp", "/tmp", "."]

@@ -32,7 +32,7 @@ class SystemdNotifier:
         self._address = f"\0{path[1:]}" if path.startswith("@") else path
         is_for_us = pid in ("", str(os.getpid())) and timeout_us.isdigit()
         self.watchdog_s: Final = int(timeout_us) / 1_000_000 if path and is_for_us else 0.0
-        """The watchdog timeout; 0 if there is no watchdog."""
+        """The watchdog timeout in seconds; 0 if there is no watchdog."""
         self._has_failed = False
 
     def ready(self, status: str) -> None:

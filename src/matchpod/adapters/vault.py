@@ -30,7 +30,7 @@ _KEY_MODE = 0o600
 
 
 class VaultKeyError(Exception):
-    """A key is invalid, or cannot be read or created. The message says which."""
+    """A key is invalid, or cannot be read or created. The message says what is wrong."""
 
 
 class KeyFileVault:
@@ -88,7 +88,7 @@ def _open(cipher: AESGCM, sealed: bytes) -> str:
     body = sealed[1:]
     try:
         return cipher.decrypt(body[:_NONCE_BYTES], body[_NONCE_BYTES:], _VERSION).decode()
-    except (InvalidTag, ValueError) as exc:  # ValueError if it is too short to have a nonce
+    except (InvalidTag, ValueError) as exc:  # ValueError if `sealed` is too short to have a nonce
         raise ValueError("the secret was sealed with another key, or was changed afterwards") from exc
 
 

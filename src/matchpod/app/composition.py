@@ -254,20 +254,20 @@ def _compose_requests(deps: Deps, audit: Audit, checks: CheckRuns) -> RegionChec
 def _compose_web(
     services: Services, console: ConsoleDeps, settings: Settings
 ) -> tuple[Application, Application | None]:
-    """Return the application of the main port, and that of the port for probes and metrics (None without this port)."""
+    """Return the applications of the main port and of the port for probes and metrics (None without that port)."""
     metrics, has_ops = HttpMetrics(services.metrics), settings.ops_port is not None
     build = partial(create_web, services, endpoints=WITHOUT_METRICS if has_ops else ENDPOINTS, metrics=metrics)
     web = build(more_endpoints=console_endpoints(console), error_page=error_page) if settings.console else build()
     if not has_ops:
         return web, None
-    # The port has few connections, so no request may occupy a connection while it waits.
+    # The port for probes and metrics has few connections, so requests for metrics must not wait there.
     limits = msgspec.structs.replace(services.limits, metrics_wait_s=0.0)
     probed = msgspec.structs.replace(services, limits=limits, access_log=AccessLog.OFF)
     return web, create_web(probed, endpoints=OPS_ENDPOINTS, metrics=metrics)
 
 
 def check_fleets(settings: Settings) -> None:
-    """Raise ResourcesError if a fleet cannot start servers; warn if other users can read their RCON passwords."""
+    """Raise ResourcesError if a fleet cannot start servers; warn if other users can read servers' RCON passwords."""
     for region in settings.regions:
         fleet = region.fleet
         if not isinstance(fleet, ProcessFleetSettings):
@@ -311,7 +311,7 @@ def compose_regions(
 
     Servers are labeled with the id of the installation; servers of other installations are never touched. `trials_of`
     returns the `SecretTrials` of a region, which limit how many servers get an unconfirmed fleet secret. Only processes
-    that drive matches need it.
+    that drive matches need to pass it.
     """
     metrics = metrics or Metrics(Registry())
     return [
@@ -500,7 +500,7 @@ def _compose_deps(
 
 
 def _compose_streams(resources: Resources, live: LocalMatches, metrics: Metrics) -> Streams:
-    """Return the streams. Their reads and the requests get their turns from the same `FairTurns`."""
+    """Return the streams. HTTP requests and the reads of streams get their turns from the same `FairTurns`."""
     of_key = OF_KEY_SHARED if resources.db.is_shared else OF_KEY
     return Streams(
         db=resources.db,

@@ -17,8 +17,8 @@ from matchpod.ports import DatabaseError, DatabaseUnavailableError
 from matchpod.storage.installation_identity import StoredPlace, postgres_place, read_place, store_place
 
 RENEW_S: Final = 10 * 60.0
-"""Interval in seconds at which a running service changes the token of its SQLite database. If an older copy replaces
-the database, that is detected if the token has changed since the copy was made."""
+"""Interval in seconds at which a running service changes the token of its SQLite database. An older copy that replaces
+the database is detected if the token has changed since the copy was made."""
 
 _log = logging.getLogger(__name__)
 

@@ -28,8 +28,8 @@ BACKLOG: Final = 2048
 ACCEPTED_AT_ONCE: Final = 16
 """Maximum number of connections to accept per iteration of the event loop. Each takes a tenth of a millisecond."""
 DEFER_S: Final = 1
-"""Time in seconds for which the system waits for the first bytes of a request before it passes on the connection, on
-ports with slots for probes."""
+"""On ports with slots for probes: time in seconds for which the system waits for the first bytes of a request before it
+passes on the connection."""
 ACCEPT_PAUSE_S: Final = 0.5
 """Delay in seconds before the next `accept` after one has failed for lack of a descriptor. Other connections or files
 may be closed during that time."""
@@ -40,7 +40,7 @@ descriptors."""
 PRIORITY: Final = PriorityPaths(
     trusted="/ingest/", probes=frozenset({"/healthz", "/readyz"}), others=frozenset({"/metrics"})
 )
-"""Paths of the requests that are always answered: those of game servers, probes, and scrapes of the metrics."""
+"""Paths of priority requests: those of game servers, probes, and scrapes of the metrics."""
 DEFAULT_LIMITS: Final = ConnectionLimits(total=512)
 """Limits for servers other than the service's main port. Many systems limit the open files of a process to 1,024."""
 DEFAULT_PATIENCE: Final = Patience()

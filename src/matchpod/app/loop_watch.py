@@ -28,7 +28,7 @@ TICK_S: Final = 0.25
 """Interval in seconds at which the thread checks the loop."""
 
 MAX_STEP_S: Final = 2 * TICK_S
-"""Maximum time in seconds to count between two checks. If more has passed, the watching thread itself did not run."""
+"""Maximum time in seconds to count between two checks. If more time passed, the watching thread itself did not run."""
 
 STALL_S: Final = 1.0
 """Time in seconds without an answer after which the loop counts as stalled. The longest legitimate work takes a tenth

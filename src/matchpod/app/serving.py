@@ -68,13 +68,13 @@ an earlier snapshot."""
 DRAIN_CALLBACKS_S: Final = 12.0
 """Timeout in seconds for delivery attempts in progress. An attempt takes at most 10 s."""
 DRAIN_REQUESTS_S: Final = 4.0
-"""Timeout in seconds for requests in progress. The server closes their connections before that."""
+"""Timeout in seconds for requests in progress. The server closes their connections earlier (`Patience.closing_s`)."""
 FORCED_EXIT_S: Final = 25
 """Time in seconds after which SIGALRM ends a process that hangs while it stops. It is more than the sum of the timeouts
 above (callbacks are delivered during the grace period), and less than the 30 s after which process managers usually
 kill a process."""
 OPEN_FILES: Final = 65_536
-"""Number of open files that the process asks for, far more than its connections. The system may allow fewer."""
+"""Limit on open files that the process requests, far above its number of connections. The system may allow less."""
 
 MAX_CONNECTIONS: Final = 16_384
 """Default limit for connections: enough for all streams of a process and a few thousand other connections. Each takes
@@ -97,8 +97,8 @@ OPS_LIMITS: Final = ConnectionLimits(
 """Connection limits of the port for probes and metrics: enough for a few scrapers and probes, with one request each.
 Their descriptors are part of RESERVED_FILES."""
 OPS_PATIENCE: Final = Patience(head_s=5.0)
-"""Timeouts of the port for probes and metrics. They are short: a probe is one packet, and scrapers open a new
-connection after each interval."""
+"""Timeouts of the port for probes and metrics. They can be short: a probe is one packet, and a scraper then opens a new
+connection for each scrape."""
 
 UPLOAD_PORT_TRIES: Final = 10
 UPLOAD_PORT_PAUSE_S: Final = 0.5
@@ -175,8 +175,8 @@ def max_connections(open_files: int, *, servers: int, sent: int) -> int:
 def forced_exit_s(grace_s: int) -> int:
     """Return the seconds after which a stopping process is ended by force.
 
-    Callbacks are delivered during the grace period, so only the part of it that is longer than their timeout is added.
-    With the default grace period, the process ends before a process manager kills it.
+    Callbacks are delivered during the grace period, so only the time by which it exceeds their timeout is added. With
+    the default grace period, the process ends before a process manager kills it.
     """
     return FORCED_EXIT_S + max(0, grace_s - int(DRAIN_CALLBACKS_S))
 

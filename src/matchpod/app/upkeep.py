@@ -71,7 +71,7 @@ class Upkeep:
         give_back: Callable[[], Awaitable[int]] | None = None,
         intervals: UpkeepIntervals = UPKEEP_INTERVALS,
     ) -> None:
-        """Call `give_back` to return free space of the database to the disk. It returns the number of bytes."""
+        """Call `give_back` to return free space of the database to the disk; its result is the number of bytes."""
         self._db = deps.db
         self._clock = deps.clock
         self._regions = deps.regions
@@ -179,7 +179,7 @@ class Upkeep:
         metrics.webhooks_off.set(await webhooks.count_failing_off(self._db))
 
     async def _set_demo_gauges(self, now_ms: int) -> None:
-        """Mark demos as missing that are overdue or whose upload process has ended; then set the gauges of demos."""
+        """Mark overdue demos, and demos whose upload process has ended, as missing; then set the gauges of demos."""
         if lost := await demos.lose_stale(self._db, now_ms) + await demos.give_up_overdue(self._db, now_ms):
             _log.warning("demos missing: not uploaded in time, or interrupted", extra={"demos": lost})
         none: dict[tuple[str, ...], float] = {(DemoState.RECORDING,): 0.0, (DemoState.UPLOADING,): 0.0}

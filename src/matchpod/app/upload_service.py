@@ -45,7 +45,7 @@ FORCED_EXIT_S: Final = DRAIN_S + 2 * END_S
 
 MIB: Final = 1024 * 1024
 RESERVES: Final = 2
-"""Multiple of the free disk space that new matches need. Demos must leave that much space free."""
+"""Demos must leave this multiple of the free disk space that new matches need (`min_free_disk_mb`)."""
 DB_CONNECTIONS: Final = 2
 """Maximum number of connections to PostgreSQL. A demo needs about ten short queries."""
 LIMITS: Final = ConnectionLimits(total=1024, pipelined=0)

@@ -16,7 +16,7 @@ from matchpod.core.requests.text_rules import printable
 from matchpod.settings import Settings
 
 MAX_BYTES: Final = 65_536
-"""Maximum number of bytes to read of a response, because another program may be listening on the port."""
+"""Maximum number of bytes to read from a response, because another program may be listening on the port."""
 
 
 class _Reason(msgspec.Struct):

@@ -98,7 +98,7 @@ def _print_report(report: _Report, *, dry_run: bool) -> None:
 
 
 def _file_to_vacuum(*, dry_run: bool) -> Path | None:
-    """Return the SQLite file to vacuum, None without a database. If it cannot be vacuumed, exit with an error."""
+    """Return the SQLite file to vacuum; None if it does not exist. If it cannot be vacuumed, exit with an error."""
     if dry_run:
         fail("--vacuum cannot be used with --dry-run.", code=2)
     settings = load_process_settings()

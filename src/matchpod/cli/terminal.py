@@ -13,7 +13,7 @@ import typer
 from matchpod.adapters.log_output import escape_unprintable
 
 LINE_CHARACTERS: Final = 2_000
-"""Width of tables in characters. No row needs as much, so each item is one complete line, even in a pipe or a narrow
+"""Width of tables in characters. No row needs that many, so each item is one complete line, even in a pipe or a narrow
 window."""
 NOTHING: Final = "-"
 """Placeholder for a missing value in a table, so that all lines have the same number of columns."""

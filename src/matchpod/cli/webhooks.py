@@ -70,7 +70,7 @@ def list_webhooks(
     ] = None,
     json: AsJson = False,
 ) -> None:
-    """List the webhooks of all organizations, or of one."""
+    """List the webhooks of all organizations or, with --org, of one organization."""
 
     async def work(resources: Resources) -> list[OwnedWebhook]:
         names = {organization.id: organization.name for organization in await organizations.list(resources.db)}

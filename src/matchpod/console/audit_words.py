@@ -46,11 +46,8 @@ class AuditLine(msgspec.Struct, frozen=True, kw_only=True):
 
     item: AuditItem
     who: str
-    """The person; if unknown, what started their session. For a program the name of its API key; `command line` for a
-    command.
-
-    Empty if unknown.
-    """
+    """The person or, if unknown, what started their session (empty if that is unknown too); for a program, the name of
+    its API key; for a command, `command line`."""
     session_id: str
     """Id of the session; empty for the command line, and for programs with an API key."""
     what: str
@@ -68,8 +65,8 @@ def audit_lines(
 ) -> list[AuditLine]:
     """Return entries of the audit log as rows; `key_names` contains the names of API keys, by id.
 
-    By session id, `log_ins` contains what started the session, and `people` the names of people who used a personal
-    link.
+    `log_ins` contains what started each session, and `people` the names of people who used a personal link, both by
+    session id.
     """
     return [
         AuditLine(
@@ -90,7 +87,7 @@ def _address(item: AuditItem) -> str:
 
 
 def session_words(begun: str, key_names: Mapping[str, str]) -> str:
-    """Return what started a session: `a link`, or the name of a key. `begun` is the detail of its log-in."""
+    """Return what started a session: `a link`, or the name of a key. `begun` is the detail of its log-in entry."""
     what = begun_with(begun)
     return key_names.get(what, what)
 
@@ -103,7 +100,7 @@ def browser_words(user_agent: str) -> str:
 
 
 def _log_in(item: AuditItem, people: Mapping[str, str]) -> str:
-    """Return the rest of a log-in's detail: how often it was repeated, or the role of the person."""
+    """Return what other columns do not show of a log-in's detail: the number of log-ins, or the person's role."""
     return item.detail.partition(", ")[2].removeprefix(f"for {people.get(item.actor, '')}").removeprefix(", ")
 
 

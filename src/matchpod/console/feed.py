@@ -101,7 +101,7 @@ def feed_entries(
 ) -> tuple[list[FeedEntry], list[FeedEntry]]:
     """Return the entries for new items, and those entries in `before` that changed because an assist was added.
 
-    Each item is given with its map number, in order. `before` contains the entries that precede them.
+    `items` are pairs of map number and item, in order. `before` contains the entries that precede them.
     """
     entries = list(before[-MAX_APART:])
     known, changed = len(entries), set()
@@ -116,7 +116,7 @@ def feed_entries(
 
 
 def _kill_of(entries: Sequence[FeedEntry], number: int, assist: timeline_items.AssistItem) -> int | None:
-    """Return the index of the newest kill whose victim is also the assist's; None if there is none nearby."""
+    """Return the index of the newest kill with the assist's victim and map in the last MAX_APART entries, or None."""
     for at in range(len(entries) - 1, max(-1, len(entries) - 1 - MAX_APART), -1):
         item = entries[at].item
         is_of_map = entries[at].map_number == number
@@ -157,7 +157,7 @@ def feed_line(
 
 
 def _words(item: timeline_items.TimelineItem, names: tuple[str, str], people: Mapping[str, str]) -> tuple[str, ...]:
-    """Return words for an item: for an action its label and its fields, for the end of a round the reason."""
+    """Return the label and the fields of an action, or why a round ended, in words; empty for other items."""
     match item:
         case timeline_items.ActionItem():
             return label_of(item.action), *field_words(item.fields, names, people)

@@ -19,8 +19,8 @@ from matchpod.service.reading.match_details import MatchDetail
 PASSWORD: Final = table.SERVER_PASSWORD.name
 TOKEN: Final = table.CALLBACK_AUTH_TOKEN.name
 WITHOUT: Final = "without-"
-"""Prefix of the name of a checkbox. If it is checked, the new match has no such secret, even if the original match had
-one."""
+"""Prefix of the name of a checkbox; the name of a secret follows. If checked, the new match does not have this secret,
+even if the original match had it."""
 _LABELS: Final = {field.name: field.label for field in table.SETTINGS if field.label}
 _ONLY_IN_JSON: Final = (table.TEAMS.name, table.CUSTOM_CVARS.name, table.LABELS.name)
 """Settings that are left out of the labeled values, because the page shows them elsewhere or they have many lines."""

@@ -64,7 +64,7 @@ _DETECTIONS: Final = StoredReader[tuple[StoredDetection, ...]](tuple[StoredDetec
 
 
 async def result_of(visit: Visit, match: MatchDetail, number: int) -> MatchResult:
-    """Return the result of an ended match: a map by its number, and the leads, demos and presence of all maps."""
+    """Return the result of an ended match: that of the map `number`, and leads, demos and presence of all maps."""
     items = {played.id: await _items(visit, played.id) for played in match.maps if played.is_needed}
     started = [played for played in match.maps if played.started_at_ms is not None]
     details = [await visit.deps.services.history.map(visit.principal, played.id) for played in started]

@@ -1,4 +1,4 @@
-"""Read matches from a pasted sheet with a row of headings, and then a row per match. Headings are names of form fields.
+"""Read matches from a pasted sheet: a row of headings (names, labels or aliases of form fields), then a row per match.
 
 For an empty cell, the value that the form has for all matches is used. Each row is converted to the request body that
 the form for a single match would send, and the service validates it.

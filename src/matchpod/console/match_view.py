@@ -58,7 +58,7 @@ MAX_LINES: Final = 300
 UNKNOWN_SCORE: Final = "–", "–"
 PAGE: Final = 1_000
 TURN: Final = 20
-"""Number of lines rendered before other tasks may run; it takes a few milliseconds."""
+"""Number of lines rendered before other tasks may run. Rendering them takes a few milliseconds."""
 
 ROUNDS: Final = StoredReader[tuple[StoredRound, ...]](tuple[StoredRound, ...])
 PLAYERS: Final = StoredReader[tuple[StoredPlayer, ...]](tuple[StoredPlayer, ...])
@@ -99,12 +99,12 @@ class MatchScreen:
         self.map_number = 1
         """The number of the map whose rounds are shown."""
         self._seqs: dict[str, int] = {}
-        """The last item of each map that was read."""
+        """By map id, the number of the last item that was read."""
         self._complete: set[str] = set()
-        """The maps that are over, and of which all items were read."""
+        """Ids of the maps that are over, and of which all items were read."""
         self._items: list[tuple[int, TimelineItem]] = []
         self._entries: list[FeedEntry] = []
-        """The last entries: an assist may follow its kill when that was drawn already."""
+        """The last entries, because an assist may be added to a kill that was already drawn."""
         self._lines: dict[str, deque[tuple[str, bytes]]] = {name: deque(maxlen=MAX_LINES) for name in LISTS}
         """The lines of the feed and of the chat, oldest first, with their ids."""
         self._leads: tuple[AntiCheatEntry, ...] = ()
@@ -115,7 +115,7 @@ class MatchScreen:
         self._who: dict[str, str] = {}
         """The names of the keys and sessions that requested actions."""
         self._drawn: dict[str, tuple[object, bytes]] = {}
-        """The fragments with the values they were drawn from."""
+        """By name, the values from which each fragment was rendered, and the fragment."""
 
     @property
     def match(self) -> MatchDetail:
@@ -141,7 +141,7 @@ class MatchScreen:
         return Markup(self._parts[name].decode())
 
     def lines_of_round(self, number: int, map_number: int) -> list[Markup]:
-        """Return the lines of a round of a map, oldest first."""
+        """Return the first MAX_LINES lines of a round of a map, oldest first."""
         shown = [item for item in self._items if item[0] == map_number and item[1].round_number == number]
         entries, _ = feed_entries(shown)
         names, people = team_names(self.match), self._names
@@ -216,7 +216,7 @@ class MatchScreen:
                 return items
 
     async def _read_numbers(self, new: list[tuple[int, TimelineItem]]) -> None:
-        """Read the rounds if an item changes them, and the statistics of the players."""
+        """Read the rounds if none are known or a new item may change them, and read the statistics of the players."""
         if not self._map_id:
             return
         history = self._services.history
@@ -237,7 +237,7 @@ class MatchScreen:
             "announced": self._part("announced", announced(match.attention)),
             "reasons": self._part("reasons", match.attention),
             "heading": self._part("heading", replace(shown, attention=()), team_names(match), shown_scores(match)),
-            "leads": self._part("leads", () if match.has_ended else self._leads),  # after the end, the result has them
+            "leads": self._part("leads", () if match.has_ended else self._leads),  # MatchResult has them after the end
             "tabs": self._part("tabs", match.server_id, match.maps, self.map_number, match.has_ended, is_scored),
             "heard": self._part("heard", heard_ms),
             "strip": self._strip(match) if is_scored else b'<i id="strip"></i>',
@@ -373,7 +373,7 @@ class MatchScreen:
 
 
 def connect_line(server: ServerView) -> str | None:
-    """Return the console command with which players connect, or None; the server is read with the viewer's rights.
+    """Return the console command to connect, or None without an address; `server` was read with the viewer's rights.
 
     Viewers who may not create matches get the address without the password of the match.
     """
@@ -444,7 +444,7 @@ def _last_begun(match: MatchDetail) -> MatchMap | None:
 
 
 def _readable(match: MatchDetail) -> list[MatchMap]:
-    """Return the maps that may have items: those that began, and the next, which players join before it begins."""
+    """Return the maps that may have items: those that began, and the current map: players join before it begins."""
     number = 1 if match.progress is None else match.progress.map_number
     return [played for played in match.maps if played.started_at_ms is not None or played.map_number <= number]
 

@@ -62,13 +62,13 @@ _ALL_HERE: Final[Mapping[WaitingFor | None, str]] = {
 
 
 def match_name(match: MatchHead | CallbackItem) -> str:
-    """Return the displayed name of a match: its external id; its server id if that has no visible character."""
+    """Return the displayed name of a match: its external id or, if that has no visible character, its server id."""
     given = match.external_match_id
     return given if given is not None and has_visible(given) else match.server_id
 
 
 def waiting_words(progress: MatchProgress, is_followed: bool = True) -> str:
-    """Return what a match waits for, before play and between maps; `is_followed` is False if only its row is known."""
+    """Return what a match waits for, before play and between maps. If not `is_followed`, only its row is known."""
     is_between = progress.phase is PublicPhase.BETWEEN_MAPS
     if is_between and progress.waiting_for is not WaitingFor.PLAYERS_TO_JOIN:
         return PHASES[progress.phase]

@@ -18,8 +18,8 @@ from matchpod.web.endpoint import Call
 from matchpod.web.http.responses import Header
 
 ACKNOWLEDGED: Final = "acknowledged"
-"""Key of the notice after an acknowledgement. Its number is the time of the acknowledgement, by which it can be undone,
-or 0 if it cannot be undone."""
+"""Key of the notice after an acknowledgement. The notice's number is the time of the acknowledgement, which is needed
+to undo it, or 0 if it cannot be undone."""
 
 NOTICES: Final = {
     ACKNOWLEDGED: "Acknowledged. It is gone from the wall of everyone in your organization.",

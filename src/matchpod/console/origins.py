@@ -29,7 +29,7 @@ _HOST: Final = re.compile(r"(?:\[(?P<ipv6>[0-9A-Fa-f:.]+)\]|(?P<name>[A-Za-z0-9.
 
 
 class OriginRules(msgspec.Struct, frozen=True):
-    """The rules for an installation with this public URL."""
+    """The rules for access to the console of an installation with this public URL."""
 
     public_url: str
 

@@ -3,8 +3,8 @@
 A subject is what a page shows: the wall of an organization, or a match. While a subject has viewers, it is read once
 per second, and its changes are rendered once for all viewers. A viewer is the stream of one browser; it follows the
 subjects of all pages that are open there. A viewer that reconnects gets the changes that it missed, or all fragments if
-those changes are no longer stored. An event has the name of its subject, and as its id the position that follows it. A
-`time` event has the time of the service, and the names of subjects that could not be read for a while.
+those changes are no longer stored. An event is named after its subject, and its id is the position after the event. A
+`time` event contains the time of the service, and the names of subjects that could not be read for a while.
 """
 
 from __future__ import annotations
@@ -179,7 +179,7 @@ class Broadcast:
             self._task = asyncio.create_task(self._run(), name=f"broadcast {self.key}")
 
     async def refresh(self) -> None:
-        """Read the subject immediately, because an action has just changed it, and send its changes."""
+        """Read the subject, and send its changes: every second, and immediately after an action has changed it."""
         async with self._reading:
             changed = await self.subject.changes()
             now_s = asyncio.get_running_loop().time()
@@ -220,7 +220,7 @@ class Broadcast:
 
 
 class Broadcasts:
-    """All subjects that have viewers."""
+    """The broadcasts of all subjects that have viewers, or had viewers until recently."""
 
     def __init__(self, now_ms: Callable[[], int], pace: Pace = DEFAULT_PACE) -> None:
         self.now_ms = now_ms
@@ -229,7 +229,7 @@ class Broadcasts:
         self._broadcasts: dict[str, Broadcast] = {}
 
     async def find(self, name: str, owner: str, create: Callable[[], PageSubject]) -> Broadcast:
-        """Return the broadcast of a subject, which is at most a second old; start a broadcast if there is none.
+        """Return the broadcast of a subject, started if necessary. Its content is usually at most a second old.
 
         Subjects of different owners may have the same name.
         """
@@ -249,14 +249,14 @@ class Broadcasts:
             broadcast.stop()  # another request has removed it, because it could not read the subject
 
     async def refresh(self, owner: str, kinds: Collection[str]) -> None:
-        """Read those subjects of an owner immediately whose name begins with one of these kinds."""
+        """Immediately read those subjects of an owner whose names begin with one of these kinds."""
         ours = [one for key, one in self._broadcasts.items() if key.endswith(f" of {owner}")]
         for broadcast in ours:
             if broadcast.name.partition("/")[0] in kinds:
                 await broadcast.refresh()
 
     def view(self, owner: str, positions: Mapping[Broadcast, str], gone: Sequence[str] = ()) -> Viewer:
-        """Return a viewer that gets the changes after these positions, and the names of subjects that are `gone`."""
+        """Return a viewer that first gets the names of the `gone` subjects, then the changes after these positions."""
         self.readers.check(owner)
         viewer = Viewer(self, owner, positions, gone)
         self.readers.add(viewer)

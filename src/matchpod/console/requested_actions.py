@@ -204,7 +204,7 @@ def _value(name: str, text: str) -> object:
 def action_lines(
     items: Iterable[ActionView], names: tuple[str, str], *, people: Mapping[str, str], who: Mapping[str, str]
 ) -> tuple[ActionLine, ...]:
-    """Return requested actions as lines. By id, `people` has player names, `who` the names of keys and sessions."""
+    """Return requested actions as lines; `people` has player names, `who` the names of keys and sessions, by id."""
     return tuple(
         ActionLine(
             id=one.action_id,

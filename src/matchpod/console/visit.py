@@ -89,7 +89,7 @@ class Visit(msgspec.Struct, kw_only=True):
         return MANAGER_ONLY if who is Who.MANAGER and not principal.may_create else None
 
     def query(self) -> dict[str, str]:
-        """Return the query parameters of the request, without empty values, which forms send too."""
+        """Return the query parameters of the request, without empty values: forms send their empty fields too."""
         return {name: value for name, value in query_of(self.call) if value}
 
     async def form(self) -> dict[str, str]:

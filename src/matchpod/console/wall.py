@@ -31,7 +31,7 @@ TOTALS_TICKS: Final = 5
 """Interval, in ticks, at which the totals are read. They change slowly, and reading them is expensive."""
 
 TURN: Final = 20
-"""Number of cards rendered before other tasks may run; it takes a few milliseconds."""
+"""Number of cards rendered before other tasks may run. Rendering them takes a few milliseconds."""
 
 NAMES: Final = {
     WallGroup.IN_PLAY: ("in play", "in play", "good"),
@@ -90,7 +90,7 @@ class Wall:
         self._around: dict[str, bytes] = {}
         self._progress: dict[str, tuple[int, int]] = {}
         self._strip: tuple[object, bytes] = (None, b"")
-        """The strip of what needs attention, with what it was drawn from."""
+        """The values from which the attention strip was rendered, and the strip."""
 
     @property
     def cards(self) -> Markup:
@@ -242,7 +242,7 @@ def _kept(old: Sequence[str], new: Sequence[str]) -> list[str]:
     ends: list[int] = []
     """The lowest place at which a run of each length can end."""
     chain: dict[int, int | None] = {}
-    """The place before each place in its run."""
+    """By place, the previous place of its run; None for the first place."""
     for place in (places[key] for key in new if key in places):
         length = bisect_left(ends, place)
         chain[place] = ends[length - 1] if length else None

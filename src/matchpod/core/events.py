@@ -42,7 +42,7 @@ class ServerRestarted(Event, frozen=True):
 
 
 class LogGap(Event, frozen=True):
-    """Log bytes were lost: the map's statistics are incomplete. `is_freeze`: freeze time had begun before."""
+    """Log bytes were lost: the map's statistics are incomplete. `is_freeze`: freeze time had begun before the loss."""
 
     missing_bytes: int
     is_freeze: bool = False

@@ -48,8 +48,8 @@ _OF_REASON: Final = {
 }
 
 FAILURE_REASONS: Final = frozenset(_OF_REASON)
-"""Cancel reasons where the service or the server is at fault. Their status is `failed`; all other reasons have
-`stopped`."""
+"""Cancel reasons where the service or the server is at fault. The status is then `failed`; with any other reason, it
+is `stopped`."""
 
 SENTENCES: Final = (*_OF_FAILURE.values(), *_OF_REASON.values())
 """All sentences that callers may see as the reason of a failed match."""

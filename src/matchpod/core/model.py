@@ -53,7 +53,7 @@ class SeriesFormat(StrEnum):
         return int(self.value[2:])
 
     def length_after(self, given: MapsWon) -> int:
-        """Return the maximum number of maps to play. Given maps are not played and do not count."""
+        """Return the maximum number of maps to play if the maps in `given` count as won before the series."""
         return self.length - given.team1 - given.team2
 
     @property
@@ -144,7 +144,7 @@ class CvarSetting(msgspec.Struct, frozen=True):
 
 
 class TeamRoster(msgspec.Struct, frozen=True):
-    """One of the caller's teams; without listed players anyone may play for it. Its coaches do not play."""
+    """One of the caller's teams; if it lists no players, anyone may play for it. Its coaches do not play."""
 
     name: str
     players: tuple[PlayerId, ...] = ()
@@ -193,7 +193,7 @@ class GameSettings(msgspec.Struct, frozen=True, kw_only=True):
 
     @property
     def map_count(self) -> int:
-        """The maximum number of maps to play, without the maps that teams were given."""
+        """The maximum number of maps to play: the length of the series without the maps in `maps_won`."""
         return self.series_format.length_after(self.maps_won)
 
     @property
@@ -214,7 +214,7 @@ class GameSettings(msgspec.Struct, frozen=True, kw_only=True):
         return self.match_type is MatchType.DEATHMATCH and self.dm_sub_mode is not DmSubMode.TEAM
 
     def sides_on(self, number: int) -> StartSides | None:
-        """Return how the sides on map `number` are decided; None if nothing was requested."""
+        """Return how the sides on map `number` are decided; None if `sides` has no entry for that map."""
         return self.sides[number - 1] if 0 < number <= len(self.sides) else None
 
     def team_of(self, player_id: PlayerId) -> Team | None:

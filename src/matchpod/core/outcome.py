@@ -10,7 +10,7 @@ from matchpod.core.failures import Failure
 
 
 class Outcome(msgspec.Struct, frozen=True, kw_only=True):
-    """How a match ended. Without a cancel reason it is finished. Only `incomplete_roster` sets the lists of players."""
+    """How a match ended: finished unless it has a cancel reason. Only `incomplete_roster` sets the lists of players."""
 
     at_ms: int
     reason: CancelReason | None = None

@@ -21,7 +21,7 @@ MAX_WORDS: Final = 8
 MAX_WORD: Final = 40
 """Maximum number of characters in a word: more than a UUID without dashes has. Further characters are ignored."""
 MAX_WHOLE: Final = 3
-"""Maximum number of digits up to which a number must match a whole word: table 1 does not find table 12 or 100."""
+"""Maximum number of digits of a number that only matches whole words: table 1 does not find table 12 or 100."""
 MAX_OF_MATCH: Final = 100
 """Maximum number of words per match: enough for an external id, two teams, eight labels and the players of a large
 deathmatch."""

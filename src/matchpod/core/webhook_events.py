@@ -33,7 +33,7 @@ TEST_ATTEMPTS: Final = 3
 """Maximum number of attempts of a test. It is small, because a person waits for the result."""
 
 SPREAD: Final = 0.2
-"""Jitter: the random share of a delay, so that deliveries that failed together are not retried together."""
+"""Jitter: a delay is shortened by a random share up to this, so that simultaneous failures are not retried together."""
 
 
 class WebhookEvent(StrEnum):
@@ -75,7 +75,7 @@ def is_wanted(event: WebhookEvent, *, chosen: Collection[str], format: WebhookFo
 
 
 def shows_failing(event_type: str, *, attempts: int, created_at_ms: int, now_ms: int) -> bool:
-    """True if the latest of these failed attempts was scheduled for an event: no test, and not sent on request."""
+    """True if the latest failed attempt was scheduled, not sent on request, and the event is not a test."""
     is_scheduled = attempts <= len(RETRY_AFTER_MS) + 1 and now_ms <= created_at_ms + TRIED_MS
     return is_scheduled and event_type != TEST_EVENT
 

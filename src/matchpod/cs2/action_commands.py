@@ -110,7 +110,7 @@ def read_answers(action: ActionRequest, answers: Sequence[str], *, may_be_listed
 
 
 def is_on_plugin_list(action: ActionRequest, settings: GameSettings, roster: Roster) -> bool:
-    """True if the plugin may still list a person in their role: it never removes people from the list of team2."""
+    """True if a person returns to their earlier plugin list, which may still have them: team2's list never shrinks."""
     player = action.in_ if action.type is ActionType.REPLACE_PLAYER else action.steam_id
     if player is None:
         return False

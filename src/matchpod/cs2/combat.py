@@ -24,8 +24,8 @@ MAX_WEAPON_CHARS = 64
 """Maximum length of stored weapon names; longer names are cut. The longest name in the game has 20 characters."""
 
 MAX_DEFUSING = 64
-"""Maximum number of players who are defusing: all slots of a server. With more, the log is forged; the first is
-dropped."""
+"""Maximum number of players stored as defusing: all slots of a server. If a forged log has more, the player who began
+first is dropped."""
 
 _LAUNCHED = {
     "hegrenade": GrenadeKind.HE,

@@ -27,7 +27,7 @@ from matchpod.cs2.stats_block import StatsBlock
 MAX_USERS = 1024
 """Maximum number of players whose user id is stored: far more than join a server during one match."""
 
-# A player who quits to the main menu also has one of these reasons, so a reason is no proof of a map change.
+# A player who quits to the main menu also has one of these reasons, so a reason does not prove a map change.
 _MAP_CHANGE_REASONS = frozenset(
     f"NETWORK_DISCONNECT_{word}" for word in ("LOOPDEACTIVATE", "LOOPSHUTDOWN", "LOOP_LEVELLOAD_ACTIVATE")
 )
@@ -78,7 +78,7 @@ class Interpreter(msgspec.Struct):
         self.absent.clear()
 
     def on_lost_lines(self, at_ms: int, size: int) -> None:
-        """Handle lost lines, in which players may return, teams may change sides, and the match may begin."""
+        """Handle lost lines: players may have returned, teams may have changed sides, and the match may have begun."""
         self.flow.on_lost_lines(at_ms, size)
         self.economy.forget()
         self.absent.clear()
@@ -207,7 +207,7 @@ class Interpreter(msgspec.Struct):
             out.append(events.LineupGrown(at_ms, player_id, team, is_return=is_return))
 
     def _prove(self, at_ms: int, player_id: PlayerId, out: list[GameEvent], side: Side | None = None) -> None:
-        """Record that a player is on the server, on this side, although they may have left during lost lines."""
+        """Record that a player is on the server, on this side, if they might have left in lost lines."""
         sides = self.flow.sides
         if player_id in sides.unproven:
             sides.set_side(player_id, side or sides.player_sides[player_id])

@@ -16,11 +16,11 @@ _LIMITS = ("mp_timelimit", "mp_winlimit", "mp_fraglimit")
 
 _OVERTIME_ROUNDS = 6
 _WINGMAN_OVERTIME_ROUNDS = 4
-"""Number of rounds per overtime, in general and in wingman, from the plugin's own config files."""
+"""Number of rounds per overtime in wingman, and `_OVERTIME_ROUNDS` otherwise, from the plugin's own config files."""
 
 
 class EndReport(msgspec.Struct, frozen=True, kw_only=True):
-    """A report of a map's end. `Game Over` has a score by side; the plugin has one by team, or only the winner."""
+    """A report of a map's end. `Game Over` has the score by side; the plugin reports it by team, or only the winner."""
 
     at_ms: int
     by_side: tuple[int, int] | None = None
@@ -71,7 +71,7 @@ class EndRules(msgspec.Struct, frozen=True, kw_only=True):
         )
 
     def ends_after(self, score: tuple[int, int]) -> list[tuple[int, int]]:
-        """Return the scores that end the map if they are reached in the next round."""
+        """Of the two scores that can follow this one, return those that end the map, or may end it as a tie."""
         first, second = score
         following = ((first + 1, second), (first, second + 1))
         return [after for after in following if self.is_end(after) or self._is_tie(after)]
@@ -81,8 +81,8 @@ class EndRules(msgspec.Struct, frozen=True, kw_only=True):
         rounds = sum(score)
         if self.max_rounds is None or self.may_end_anytime or rounds >= self.max_rounds:
             return True
-        is_early = max(score) < self.max_rounds // 2 and rounds < self.max_rounds - 1
-        return not is_early and bool(self.ends_after(score))
+        # Below half of the rounds, no score is near an end.
+        return max(score) >= self.max_rounds // 2 and bool(self.ends_after(score))
 
     def is_break_after(self, score: tuple[int, int]) -> bool:
         """True if the teams change sides, or an overtime begins, after the round with this score."""

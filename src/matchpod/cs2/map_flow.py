@@ -30,9 +30,9 @@ again."""
 
 END_BYTES = 2_000
 END_PLAYER_BYTES = 500
-"""Threshold in bytes, as a total and as an addition per player: a smaller loss cannot be from two rounds. In four real
-matches, the end of a map has 1,300 to 4,800 bytes. A further round would add statistics and money of each player, and
-the lines of its end."""
+"""A loss of at most END_BYTES, plus this number of bytes per player, cannot be from two rounds. In four real matches,
+the end of a map has 1,300 to 4,800 bytes. A further round would add statistics and money of each player, and the lines
+of its end."""
 
 MAX_ROUNDS = 1000
 """Maximum number of rounds per map. No match is longer; a larger number in a log is invalid, and would cost memory."""
@@ -46,7 +46,7 @@ _TIMEOUTS = {"TimeOutCTs": Side.CT, "TimeOutTs": Side.T}
 
 class MapPhase(StrEnum):
     UNKNOWN = "unknown"
-    """The log was read from the middle on; the next status line shows the phase."""
+    """Reading began in the middle of the log; the next status line shows the phase."""
     WARMUP = "warmup"
     """Warmup: events do not count."""
     ARMED = "armed"
@@ -111,7 +111,7 @@ class MapFlow(msgspec.Struct):
     """True if a restart was announced, to which the next `Match_Start` belongs."""
     end_report: EndReport | None = None
     end_received_ms: int | None = None
-    """When the pending `end_report`, which waits for a second source, was received; None without such a report."""
+    """When the pending `end_report`, which waits for a second source, was received; None if there is none."""
 
     @staticmethod
     def of(settings: GameSettings) -> MapFlow:
@@ -289,7 +289,7 @@ class MapFlow(msgspec.Struct):
                 self.confirm_end(report.at_ms, out)
 
     def next_deadline_ms(self) -> int | None:
-        """Return the deadline at which `accept_unconfirmed_end` must be called; None without a pending report."""
+        """Return the deadline at which `accept_unconfirmed_end` must be called; None if no report is pending."""
         report, received_ms = self.end_report, self.end_received_ms
         return None if report is None else (report.at_ms if received_ms is None else received_ms) + CONFIRM_TIMEOUT_MS
 
@@ -409,7 +409,7 @@ class MapFlow(msgspec.Struct):
             self.start_deathmatch(at_ms, out)
 
     def _resume_at(self, at_ms: int, rounds: int, by_side: tuple[int, int], out: list[GameEvent]) -> None:
-        """Continue the map after this number of rounds, because a backup was restored or lines were lost."""
+        """Continue the map after `rounds` rounds, because a backup was restored or lines were lost."""
         kept, self.is_start_certain = min(max(rounds, 0), MAX_ROUNDS), False
         if kept == 0 and not self.is_restoring and self._end_unseen(at_ms, out):
             return

@@ -30,7 +30,7 @@ WARMUP_S = 9999
 """Length of warmup in seconds, longer than any time to join. With its timer paused, warmup does not end by itself."""
 
 MATCH_END_DELAY_S = 120
-"""Time in seconds that the server waits after a map: the next map can be loaded, and the end of the log arrives."""
+"""Time in seconds that the server waits after a map, so that we can load the next map and get the whole log."""
 
 MAX_ROUND_MINUTES = 60
 """The game's maximum for `mp_roundtime` in minutes. The game silently reduces larger values."""
@@ -76,9 +76,9 @@ _FIXED_TEAMS = {"mp_limitteams": "0", "mp_autoteambalance": "0"}
 def uses_plugin_match(settings: GameSettings) -> bool:
     """True if MatchZy runs the match: competitive or wingman with at least one listed player.
 
-    A match that is loaded into MatchZy kicks all players whom it does not list. If there are listed players, even of
-    one team only, this is the documented whitelist. Without listed players everyone would be kicked, so such a match
-    runs without the plugin.
+    A match that is loaded into MatchZy kicks all players whom it does not list. If players are listed, even for
+    one team only, this is intended: the list is documented as a whitelist. Without listed players everyone would be
+    kicked, so such a match runs without the plugin.
     """
     return settings.uses_plugin
 
@@ -121,7 +121,7 @@ def load_map_command(map_name: str) -> str:
 
 
 def match_commands(settings: GameSettings, *, map_number: int = 1) -> tuple[str, ...]:
-    """Return the commands to send after every map load, because the mode's config files overwrite these variables.
+    """Return the commands to send after every map load, because the mode's config files overwrite their variables.
 
     With a plugin match, send them after the match is loaded, because its warmup config also overwrites some of them.
     The commands that hold warmup come first. Until they are executed, the game may start by itself, with the default
@@ -150,7 +150,7 @@ def team_name_commands(settings: GameSettings, *, map_number: int) -> tuple[str,
 
 
 def warmup_commands(settings: GameSettings) -> tuple[str, ...]:
-    """Return the command that starts warmup, for use before play only. Empty if plugin or game start warmup."""
+    """Return the command that starts warmup, for use before play only. Empty if the plugin or the game starts it."""
     if not holds_warmup(settings) or uses_plugin_match(settings):
         return ()
     return (command("mp_warmup_start"),)
@@ -190,7 +190,7 @@ def expected_cvars(settings: GameSettings) -> Mapping[str, str]:
 def matchzy_match(
     settings: GameSettings, *, match_id: int, log_url: str, log_header_name: str, log_header_value: str
 ) -> dict[str, object]:
-    """Return the match file that MatchZy fetches; raise ValueError without listed players or for an unsafe value.
+    """Return the match file that MatchZy fetches; raise ValueError if no player is listed, or a value is unsafe.
 
     Coaches are listed with the players of their team, as the plugin requires. When the plugin checks who is ready, it
     counts coaches on the server as players. There is no veto. An incomplete team cannot become ready, so play starts
@@ -275,7 +275,7 @@ def _tv_cvars(settings: GameSettings) -> dict[str, str]:
 
 
 def _warmup_hold_cvars(settings: GameSettings) -> dict[str, str]:
-    """Return the variables that hold warmup until play is started. The length is first: it restarts the timer."""
+    """Return the variables that hold warmup until play is started. The length comes first: it restarts the timer."""
     if not holds_warmup(settings):
         return {}
     return {"mp_warmuptime": str(WARMUP_S), "mp_warmuptime_all_players_connected": "0", "mp_warmup_pausetimer": "1"}
@@ -322,7 +322,7 @@ def _deathmatch_cvars(settings: GameSettings) -> dict[str, str]:
     minutes = settings.deathmatch_minutes
     if minutes is not None:
         cvars["mp_timelimit"] = f"{minutes:.6g}"
-        # The only round must not end before the time limit.
+        # A deathmatch has a single round, which must not end before the time limit.
         # `mp_roundtime` applies to all maps if the other two variables are 0.
         cvars["mp_roundtime"] = str(min(MAX_ROUND_MINUTES, math.ceil(minutes)))
         cvars["mp_roundtime_defuse"] = cvars["mp_roundtime_hostage"] = "0"

@@ -49,7 +49,7 @@ MAX_WAITING_REPORTS = 100
 """Maximum number of reports that wait for held log posts, for at most 1.5 s. Further reports do not wait."""
 
 LAST_MINUTE_MS = 60_000
-"""Time in ms before the time limit of a map from which on the map may end."""
+"""A deathmatch may end once at most this time in ms is left until its time limit."""
 
 _BREAK = Obstacle(text="The plugin restores no round while the teams change sides.", retry_after_s=BREAK_S)
 

@@ -30,8 +30,8 @@ class PluginFacts(msgspec.Struct):
     ) -> list[GameEvent]:
         """Return the events of a report; none if it was applied before. `map_number` is the number of the current map.
 
-        `maps_won` is the number of maps won before it. It is None if the match was created with maps already won: the
-        plugin does not know about them, so the series winner that it reports may not have won the last map.
+        `maps_won` is the number of maps won before that map. It is None if the match was created with maps already won:
+        the plugin does not know about them, so the series winner that it reports may not have won the last map.
         """
         key = report_key(report)
         if key in self.applied:

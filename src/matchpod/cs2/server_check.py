@@ -20,7 +20,7 @@ from cs2_protocol.server_facts import Plugin, SteamLogin
 from matchpod.core.servers.check_report import MAX_TEXT, UPDATE, CheckFinding, CheckItem, CheckVerdict
 
 OLDEST_BUILD: Final = 10603
-"""The newest game build whose logs this version was tested with. An older server has missed updates for months."""
+"""Oldest build without a fault: the newest whose logs were tested. An older server has missed updates for months."""
 
 TESTED_PLUGIN: Final = (0, 8, 15)
 """The version of MatchZy that Matchpod was developed against."""
@@ -284,7 +284,7 @@ CONSOLE_CHECKS: Final = (
 
 _LAN: Final = "sv_lan"
 QUESTIONS: Final = (*dict.fromkeys(command for check in CONSOLE_CHECKS for command in check.commands), _LAN)
-"""All distinct commands of these checks."""
+"""The distinct commands of all checks in CONSOLE_CHECKS, and the query of `sv_lan`."""
 
 
 def console_findings(found: Mapping[str, str], *, is_public: bool) -> list[CheckFinding]:

@@ -137,7 +137,7 @@ class SideTracker(msgspec.Struct):
         return False
 
     def follow_score(self, by_side: tuple[int, int], by_team: tuple[int, int]) -> bool:
-        """Set team1's side if only one side fits the score, as no score decreases. True if the teams changed sides."""
+        """Set team1's side if the score fits only one side, as no score decreases. True if the teams changed sides."""
         as_ct, as_t = (all(map(int.__le__, by_team, score)) for score in (by_side, by_side[::-1]))
         return as_ct != as_t and self._set_team1_side(Side.CT if as_ct else Side.T)
 

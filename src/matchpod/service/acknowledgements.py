@@ -55,7 +55,7 @@ class Acknowledgements:
 
     @unavailable_on_outage
     async def acknowledge_older(self, principal: Principal, before_ms: int) -> Acknowledged:
-        """Acknowledge all matches of the caller's organization that failed before a time."""
+        """Acknowledge all matches of the caller's organization that failed before `before_ms`."""
         given = self._given(principal)
         change = acknowledgements.acknowledge_older(principal.org_id, before_ms, given)
         detail = f"all that failed before {iso_time(before_ms)}"

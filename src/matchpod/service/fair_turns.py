@@ -24,7 +24,7 @@ OF_KEY: Final = 2
 """Maximum number of turns in progress per key. A higher number would make each turn slower, because with SQLite, one
 core and a few reader threads do the work of all keys."""
 OF_KEY_SHARED: Final = 4
-"""The same limit with a database on the network. It is higher, because some turns wait for the database's responses."""
+"""OF_KEY for a database on the network. It is higher, because some turns wait for the database's responses."""
 NEAR_S: Final = 10.0
 """Time in seconds without turns of other owners after which an owner counts as alone. Until then, its keys may have
 half as many turns in progress, and one turn begins per iteration of the loop, so that a turn of another owner can soon
@@ -36,8 +36,8 @@ SLOW_S: Final = 0.02
 """Time in seconds since a key's last turn began, after which the key may have its full number of turns in progress even
 if its owner is not alone. Work that takes this long mostly waits for the database."""
 CHANGES: Final = 8
-"""Factor by which more turns may be in progress if they write to the database. Such turns mostly wait for a commit,
-which waiting turns share."""
+"""Factor by which the limit of turns in progress per key is higher for turns that write to the database. They mostly
+wait for a commit, which waiting turns share."""
 AT_ONCE: Final = 64
 """Maximum number of turns in progress for all keys together."""
 MAX_WAITING: Final = 1_000
@@ -73,7 +73,7 @@ def changes_of(owner: str) -> TurnKey:
 
 
 def streams_of(owner: str) -> TurnKey:
-    """Return the key for reads by streams of items that they have missed."""
+    """Return the key for reads of the items that readers of streams have missed."""
     return TurnKey(owner, "streams")
 
 

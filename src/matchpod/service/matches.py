@@ -134,7 +134,7 @@ class Matches:
     ) -> Creation:
         """Create a match, or return the match that was created with the same idempotency key and body in the last day.
 
-        `caller` is the caller's trace context, of which the match's spans become part.
+        `caller` is the trace context that the caller sent. The spans of the match become part of its trace.
         """
         check_key(idempotency_key)
         decoded = decode_json(body)

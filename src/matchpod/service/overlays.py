@@ -51,7 +51,7 @@ class Overlays:
 
     @unavailable_on_outage
     async def create(self, principal: Principal, server_id: str) -> str:
-        """Create a token for a match of the caller's organization; ForbiddenError if they may not act on matches."""
+        """Create a token for a match of the caller's organization; ForbiddenError if the caller may not act on it."""
         row = await self._own(principal, server_id)
         token = new_token(self._random_bytes(TOKEN_RANDOM_BYTES))
         stored = OverlayToken(

@@ -29,7 +29,7 @@ def check_key(key: str | None) -> None:
 
 
 def used_key(org_id: str, key: str | None, decoded: object, now_ms: int, *, place: str = "") -> Idempotency | None:
-    """Return the use of a key with a body; None without a key. Each `place`, such as a server, has separate keys."""
+    """Return the record of a key's use; None without a key. Each `place`, such as a server, has separate keys."""
     if key is None:
         return None
     # Keys contain no spaces, so keys with a place differ from the keys of creations, which have no place.

@@ -212,7 +212,7 @@ class AgonesFleetSettings(msgspec.Struct, frozen=True, kw_only=True, tag_field="
         return AGONES_MATCHES
 
     def shares_servers(self, other: FleetSettings) -> bool:
-        """True if both may use the same server: Fleet and cluster are equal, and no common label has two values."""
+        """True if both fleets may use the same server: same Fleet and cluster, and no common label has two values."""
         if not isinstance(other, AgonesFleetSettings):
             return False
         if any(self.selector[label] != other.selector[label] for label in self.selector.keys() & other.selector.keys()):
@@ -273,7 +273,7 @@ def _read_process_fleet(table: FileTable, raw: Mapping[str, object], inside: str
 
 
 def _cfg_faults(values: Values, command: tuple[str, ...], where: str) -> Iterator[str]:
-    """Yield a fault if the file with a server's secrets is not both written and executed."""
+    """Yield the faults of `cfg_dir`, `steam_tokens` and the placeholder for the file with a server's secrets."""
     uses_cfg = _uses(CFG_PLACEHOLDER, command)
     if uses_cfg and "cfg_dir" not in values and "install_dir" not in values:
         yield f"cfg_dir{where} is missing; the command has the placeholder {CFG_PLACEHOLDER}."
@@ -286,7 +286,7 @@ def _cfg_faults(values: Values, command: tuple[str, ...], where: str) -> Iterato
 
 
 def _instance_faults(values: Values, command: tuple[str, ...], where: str) -> Iterator[str]:
-    """Yield a fault if the folders of servers cannot be created, or if servers do not run in them."""
+    """Yield the faults of `install_dir`, and of what requires it or has no effect with it."""
     uses_game = _uses(GAME_PLACEHOLDER, command)
     if "install_dir" not in values:
         if uses_game:
@@ -305,7 +305,7 @@ def _instance_faults(values: Values, command: tuple[str, ...], where: str) -> It
 
 
 def _tv_faults(values: Values, command: tuple[str, ...], where: str) -> Iterator[str]:
-    """Yield a fault unless every server has a GOTV port and uses it."""
+    """Yield the faults of `tv_ports`: it needs the placeholder {tv_port} in the command, and a port per server."""
     if _uses(TV_PLACEHOLDER, command) != ("tv_ports" in values):
         yield f"tv_ports{where} and the placeholder {TV_PLACEHOLDER} in the command need each other."
     tv_ports, ports = values.get("tv_ports"), values.get("ports")

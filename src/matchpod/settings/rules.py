@@ -74,7 +74,7 @@ def whole_number(minimum: int, maximum: int) -> Rule[int]: ...
 @overload
 def whole_number(minimum: int, maximum: int, *, off: str) -> Rule[int | None]: ...
 def whole_number(minimum: int, maximum: int, *, off: str | None = None) -> Rule[int] | Rule[int | None]:
-    """Accept a whole number. The text `off`, if given, is read as None."""
+    """Accept a whole number. If `off` is given, this text is also accepted, and read as None."""
 
     def read(value: object) -> int | None:
         if off is not None and value == off:
@@ -102,7 +102,7 @@ def number(minimum: float, maximum: float) -> Rule[float]:
 
 
 def one_of(*choices: str) -> Rule[str]:
-    """Accept one of these texts."""
+    """Accept the texts in `choices`."""
 
     def read(value: object) -> str:
         if value not in choices:
@@ -113,7 +113,7 @@ def one_of(*choices: str) -> Rule[str]:
 
 
 def flag(yes: str, no: str) -> Rule[bool]:
-    """Accept two texts, which are read as True and False."""
+    """Accept the texts `yes` and `no`, which are read as True and False."""
     choice = one_of(yes, no)
     return Rule(choice.allowed, lambda value: choice.read(value) == yes)
 

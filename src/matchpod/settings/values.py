@@ -371,9 +371,8 @@ class Settings(msgspec.Struct, frozen=True, kw_only=True):
     def allows_private_callbacks(self) -> bool:
         """True if callbacks may be sent to private addresses.
 
-        By default, this is so only if other machines cannot reach the service. A service that listens on loopback may
-        be reached through a proxy. Here, the public URL shows whether there is one; other code detects a proxy by its
-        requests.
+        By default, this requires that other machines cannot reach the service, neither directly nor through a proxy.
+        Here, the public URL shows whether there is a proxy; other code detects a proxy by its requests.
         """
         if self.callback_private is not None:
             return self.callback_private
@@ -390,7 +389,7 @@ class Settings(msgspec.Struct, frozen=True, kw_only=True):
         return None if self.max_match_log_mb is None else self.max_match_log_mb * 1_000_000
 
     def ingest_base(self, bound_port: int | None = None) -> str:
-        """Return the URL at which browsers reach this process; `bound_port` is the actual port if 0 was configured."""
+        """Return the URL for browsers and game servers; `bound_port` is the actual port if 0 was configured."""
         if self.public_url is not None:
             return self.public_url
         return f"http://{_reachable(self.host)}:{self.port if bound_port is None else bound_port}"

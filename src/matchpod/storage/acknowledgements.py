@@ -51,7 +51,7 @@ async def canceled_ids(db: Database, org_id: str, since_ms: int, *, limit: int) 
 
 
 async def still_unacknowledged(db: Database, org_id: str, server_ids: Sequence[str]) -> list[str]:
-    """Return, in order, those of the ids whose matches belong to the organization and are not acknowledged."""
+    """Return, in order, those ids of the organization's matches that ended without a result and are unacknowledged."""
     listed, params = rows.parameter_list("id", server_ids)
     sql = f"SELECT id FROM servers WHERE {_IS_LISTED} AND id IN {listed} ORDER BY id"
     return await _ids(db, sql, {"org_id": org_id, **params})
@@ -76,7 +76,7 @@ def acknowledge_older(org_id: str, before_ms: int, given: Acknowledgement) -> St
 
 
 def withdraw(org_id: str, given: Acknowledgement) -> Statement:
-    """Undo the acknowledgements that this person made at this time; NothingChangedError if there are none."""
+    """Undo the acknowledgements equal to `given` of matches without a ruling; NothingChangedError if there are none."""
     sql = (
         "UPDATE servers SET acknowledged_at_ms = NULL, acknowledged_by = NULL WHERE org_id = :org_id"
         " AND acknowledged_at_ms = :acknowledged_at_ms AND acknowledged_by = :acknowledged_by AND ruling IS NULL"

@@ -17,11 +17,11 @@ may belong to another schema."""
 
 
 DUE: Final = "due"
-"""Announces a due match that the process which created it leaves to other processes."""
+"""Announces due matches that other processes should claim: new ones, or those of a stopping or dead process."""
 
 
 async def announce_due(db: Database) -> None:
-    """Announce that a match is due. PostgreSQL only."""
+    """Announce that matches are due. PostgreSQL only."""
     await db.read("SELECT pg_notify(:channel, :word)", {"channel": CHANNEL, "word": DUE})
 
 

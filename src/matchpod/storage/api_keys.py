@@ -69,7 +69,7 @@ async def expire_by(db: Database, key_id: str, at_ms: int, *also: Statement) -> 
 
 
 async def mark_used(db: Database, key_id: str, now_ms: int) -> bool:
-    """Record when a key was last used; False if the key does not exist, or if a later (or equal) time is recorded."""
+    """Record when a key was last used; False if the key does not exist, or its recorded time is not before `now_ms`."""
     is_later = "(last_used_at_ms IS NULL OR last_used_at_ms < :at_ms)"
     return await _set(db, f"last_used_at_ms = :at_ms WHERE id = :id AND {is_later}", key_id, now_ms)
 

@@ -94,7 +94,7 @@ async def first_detail(db: Database, org_id: str, action: str, *, target: str) -
 
 
 async def newest(db: Database, *, limit: int) -> builtins.list[AuditRow]:
-    """Return the newest log rows, of all organizations and of none, newest first."""
+    """Return the newest log rows of all organizations, and of no organization, newest first."""
     return await rows.read_all(db, AuditRow, "FROM audit_log ORDER BY id DESC LIMIT :limit", {"limit": limit})
 
 

@@ -139,7 +139,7 @@ def _changes(
     statements = [
         Statement(
             "UPDATE outcomes SET result = :result, callback_body = :body WHERE server_id = :id",
-            # The row of the callback has this body too. Only a canceled match, whose result is NULL, keeps it here.
+            # Emptied, because `callbacks` has this body too. Only canceled matches, whose result is NULL, keep it here.
             {"id": outcome.server_id, "result": pack(outcome.result), "body": b""},
         )
         for outcome in outcomes

@@ -103,7 +103,7 @@ class ActiveSessions(msgspec.Struct, frozen=True, kw_only=True):
 
     org_id: str | None
     key_id: str | None = None
-    """If given, select only sessions that were started with this key, and the session that has this id itself."""
+    """Id of an API key or of a session; if given, select only sessions started with that key, or only that session."""
     now_ms: int
     seen_after_ms: int
 

@@ -8,7 +8,7 @@ from matchpod.ports import Database, Statement
 from matchpod.storage.rows import read_number
 
 _BYTES: Final = 16_384
-"""Size of the row in bytes. It is larger than a database page, so that a full database has to grow."""
+"""Bytes in the row that `check_write` writes: more than a database page, so that a full database has to grow."""
 
 DATABASE_MS: Final = "CAST(FLOOR(EXTRACT(EPOCH FROM clock_timestamp()) * 1000) AS BIGINT)"
 """The current time on the PostgreSQL server, in milliseconds since the epoch."""

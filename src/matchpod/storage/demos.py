@@ -160,7 +160,7 @@ async def get(db: Database, demo_id: str) -> DemoRow | None:
 
 
 async def stored_bytes(db: Database, demo: DemoRow) -> int:
-    """Return the total size of an organization's stored demos and uploads, without uploads that began after this one.
+    """Return the size of an organization's stored demos and uploads, without uploads that began after that of `demo`.
 
     If two concurrent uploads do not both fit into the quota, the one that began first is stored.
     """

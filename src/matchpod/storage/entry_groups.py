@@ -83,7 +83,7 @@ NewRow = tuple[str, str, int, bytes, bytes, str]
 async def append_group(
     db: Database, group: Sequence[NewRow], announced: Collection[str] = (), *, lock_ms: int = LOCK_MS
 ) -> list[tuple[int, int]]:
-    """Store entries in order. Return, per entry, its number and the bytes of its server's log up to this entry.
+    """Store entries in order. Return, per entry, its number and the size in bytes of its server's log up to this entry.
 
     `announced` are the servers whose new entries are announced, because other processes may drive their matches.
     RowLockedError if another transaction keeps a server's row locked for `lock_ms`.

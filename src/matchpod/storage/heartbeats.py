@@ -20,8 +20,8 @@ from matchpod.storage.database_checks import DATABASE_MS
 from matchpod.storage.rows import write_one
 
 DEAD_MS: Final = 3_500
-"""Age in ms at which a heartbeat is too old: three heartbeats were missed. Another process notices this, reads the
-matches and drives them less than 5 s after the failure."""
+"""Age in ms at which a heartbeat is too old: three heartbeats were missed. Another process notices this and claims the
+matches within 5 s of the failure."""
 DELAY_MS: Final = 500
 """Maximum delay in ms of the check for old heartbeats, by the database's clock. After a longer delay, the database has
 stalled or its clock was set, so all heartbeats seem too old. Processes then get time to write their next heartbeat."""
@@ -130,9 +130,9 @@ async def has_older_process(db: Database, now_ms: int) -> bool:
 async def end_dead_leases(db: Database, now_ms: int, *, expected_ms: int) -> list[str]:
     """End the leases of processes whose heartbeat is too old, and make their servers due; return the server ids.
 
-    `expected_ms` is when the statement should run, by the database's clock. If it runs DELAY_MS later, it ends no
-    leases. If a process considered dead writes its heartbeat now, it waits for this transaction and then learns which
-    leases it has lost.
+    `expected_ms` is when the statement should run, by the database's clock. If it runs DELAY_MS or more after this, it
+    ends no leases. If a process considered dead writes its heartbeat now, it waits for this transaction and then learns
+    which leases it has lost.
     """
     freed = await write_one(
         db,
@@ -146,9 +146,7 @@ async def end_dead_leases(db: Database, now_ms: int, *, expected_ms: int) -> lis
 
 
 async def end(db: Database, owner: str) -> None:
-    """Delete the heartbeat of a stopping process. If the process still holds leases, keep it: they end when it is too
-    old.
-    """
+    """Delete the heartbeat of a stopping process, unless it holds leases: these end when the heartbeat is too old."""
     sql = (
         "DELETE FROM heartbeats WHERE owner = :owner AND NOT EXISTS (SELECT 1 FROM servers WHERE lease_owner = :owner)"
     )

@@ -236,7 +236,7 @@ def _insert_new(table: str, values: Sequence[msgspec.Struct]) -> Statement:
 def _insert_sql(
     table: str, fields: tuple[str, ...], count: int, different: tuple[str, ...]
 ) -> tuple[str, tuple[str, ...]]:
-    """Return the SQL of an INSERT, and its parameter names in order. Columns in `different` have one per row."""
+    """Return an INSERT's SQL, and its parameter names in order. Columns in `different` have one parameter per row."""
     tuples = [[f"{name}_{number}" if name in different else name for name in fields] for number in range(count)]
     listed = ", ".join(f"({', '.join(f':{name}' for name in names)})" for names in tuples)
     return f"INSERT INTO {table} ({', '.join(fields)}) VALUES {listed}", tuple(chain.from_iterable(tuples))

@@ -33,9 +33,9 @@ _UPSERT: Final = (
 _OF_KEY: Final = (
     "FROM history_counts WHERE org_id = :org_id AND kind = :kind AND status = :status AND map_name = :map_name"
 )
-# A row adds to one count per combination of: its status or any status; its map or any map; its day or all days. Both
-# databases name the columns of VALUES column1, column2, …. The first key in the order has any map on all days; its row
-# is the one that `lock` locks.
+# A row is counted under each combination of: its status or any status; its map or any map; its day or all days. Both
+# databases name the columns of VALUES column1, column2, …. The first key in sort order has any status and any map on
+# all days; `lock` locks its row.
 _UPDATE: Final = f"""
     INSERT INTO history_counts (org_id, kind, status, map_name, day, count)
     SELECT org_id, kind,
@@ -54,7 +54,7 @@ _UPDATE: Final = f"""
     WHERE kind = 'map' OR column2 = 0
     GROUP BY 1, 2, 3, 4, 5 ORDER BY 1, 2, 3, 4, 5
     """
-# A server adds to one count per combination of: its region or any region; its day or all days. %s is the status.
+# A server is counted under each combination of: its region or any region; its day or all days. %s is the status.
 _COUNT_SERVER: Final = f"""
     INSERT INTO history_counts (org_id, kind, status, map_name, day, count)
     SELECT org_id, 'server', %s,

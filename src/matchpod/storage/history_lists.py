@@ -170,7 +170,7 @@ async def _page(
 
 
 async def _labeled_page(db: Database, selection: Selection, query: ListQuery) -> tuple[int, str, dict[str, Value]]:
-    """Do the same as `_page` for a list filtered by labels: read all of the newest matches that have the labels."""
+    """Do the same as `_page` for a list filtered by labels, limited to the newest MAX_LABELED matches with them."""
     labeled, params = await newest_labeled(db, selection.key.org_id, query.labels)
     given = {"server_id": query.server_id, "status": query.status, "map_name": query.map_name}
     wanted = {name: value for name, value in given.items() if value is not None}
@@ -219,8 +219,8 @@ def _selection(key: CountKey, query: ListQuery) -> Selection:
     # Rows that never started have no date (`sort_ms` is 0), so a date filter excludes them.
     has_dates = query.from_ms is not None or query.before_ms is not None
     from_ms = max(query.from_ms or 0, int(has_dates))
-    # Server ids sort by creation time, so rows that never started are ordered by creation. Maps stay in order per
-    # match.
+    # Server ids sort by creation time, so rows that never started are ordered by creation. The maps of a match stay in
+    # order.
     is_map = key.kind is CountedKind.MAP
     return Selection(
         key=key,

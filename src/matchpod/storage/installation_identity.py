@@ -60,7 +60,7 @@ async def read_place(db: Database) -> StoredPlace:
 
 
 async def store_place(db: Database, place: str, *, earlier: str | None) -> None:
-    """Store the new identity. `earlier` stays valid until the change is complete, because this process may die."""
+    """Store the new identity. `earlier` stays valid until the change is complete, in case this process dies before."""
     await db.write([*set_place(place), *([_upsert(_EARLIER, earlier)] if earlier is not None else [])])
 
 

@@ -31,7 +31,7 @@ _CHANGING_DAYS: Final = 2
 
 
 class Start(msgspec.Struct, frozen=True):
-    """A row from which a list is read toward newer rows: its SQL condition, and the number of older rows."""
+    """A row from which a list is read toward newer rows: an SQL condition for these, and the number of older rows."""
 
     condition: str
     params: Mapping[str, Value]
@@ -61,7 +61,7 @@ class ListPositions:
     async def find(
         self, db: Database, key: CountKey, position: int, *, table: str, conditions: str, params: Mapping[str, Value]
     ) -> Start | None:
-        """Return a row at or shortly before a position, counted from the oldest row, or None.
+        """Return a row at or shortly before `position`, which is counted from the oldest row, or None.
 
         Return None if the position is among the newest rows, or if the list has a temporary status. `conditions` and
         `params` select the rows of the list from `table`.

@@ -66,7 +66,7 @@ class _Meta(msgspec.Struct, frozen=True, array_like=True):
     first_seq: int
     kinds: list[str]
     received_ms: list[int]
-    """The first time, then the difference to the previous time per entry."""
+    """Time of the first entry in ms; then, per entry, the difference to the time of the previous entry."""
     sizes: list[int]
     """Size of each body in bytes."""
     widths: list[int]
@@ -83,7 +83,7 @@ class _Block(msgspec.Struct, frozen=True, array_like=True):
 
 
 class _XzBlock(msgspec.Struct, frozen=True, array_like=True):
-    """The first format of a block: all bodies and columns in one xz stream."""
+    """The oldest block format, which is still read: all bodies and columns in one xz stream."""
 
     seqs: list[int]
     kinds: list[str]

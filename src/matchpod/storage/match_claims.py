@@ -1,4 +1,4 @@
-"""Store claims: who in the organization takes care of a match that needs attention. All its users see name and note."""
+"""Store claims: who takes care of a match that needs attention. All users of the organization see name and note."""
 
 from __future__ import annotations
 

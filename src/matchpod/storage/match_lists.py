@@ -36,7 +36,7 @@ _OPEN: Final = (
     "SELECT id, org_id, CAST(created_at_ms AS BIGINT) AS sort_ms, CAST(region AS TEXT) AS map_name, {} AS status"
     f" FROM servers WHERE {IS_OPEN_ONLY}"
 )
-"""The same query for open servers, which are few. The casts keep SQLite from using an index of all servers."""
+"""`_COLUMNS` for open servers, which are few. The casts keep SQLite from using an index of all servers."""
 
 _OUTCOMES: Final = {
     ListedOutcome.FINISHED: ("match_phase = 'ended'", "reason IS NULL"),
@@ -48,8 +48,8 @@ _OUTCOMES_BY_ID: Final = {
     ListedOutcome.CANCELED: ("COALESCE(reason, '') <> ''", "status || '' = 'stopped'"),
     ListedOutcome.FAILED: ("COALESCE(reason, '') <> ''", "status || '' = 'failed'"),
 }
-"""The same conditions for servers found by id. They keep PostgreSQL from using the partial index of servers without a
-result."""
+"""The conditions of `_OUTCOMES` for servers found by id. They keep PostgreSQL from using the partial index of servers
+without a result."""
 _COUNTED: Final = frozenset({None, ServerStatus.STOPPED, ServerStatus.FAILED, PublicPhase.ENDED})
 
 
@@ -113,7 +113,7 @@ async def list_matches(
     if (query.page - 1) * query.page_size >= total:
         return total, []
     page = PageRange.of(query.page, query.page_size, total)
-    # The counts per day do not contain open servers, which are few.
+    # No counts per day are stored for the statuses of open servers, which are few.
     ids, params = await page_of_ids(
         db, selection, page, deep_offset=deep_offset if is_counted else total, positions=positions
     )
@@ -191,8 +191,8 @@ async def _list_found(
     of_labels, label_params = conditions_of(query.labels, server_id="servers.id", created_at_ms="servers.created_at_ms")
     found_params = {**params, **found_params, **label_params}
     if conditions != "org_id = :org_id" or of_labels:
-        # Check each server in a subquery. With a join, PostgreSQL could begin with `servers`, and run the search for
-        # each.
+        # Check each server in a subquery. With a join, PostgreSQL could begin with `servers`, and run the search once
+        # per server.
         joined = " AND ".join(["servers.id = labeled_id", conditions, *of_labels])
         found = f"SELECT * FROM ({found}) AS labeled WHERE (SELECT 1 FROM servers WHERE {joined} LIMIT 1) = 1"
     total = await read_number(db, f"SELECT COUNT(*) FROM ({found}) AS page", found_params)
@@ -232,8 +232,8 @@ def _conditions(org_id: str, query: MatchListQuery, *, is_ordered: bool = False)
         "status": None if query.needs_phase else query.status,
     }
     params = plain({name: value for name, value in given.items() if value is not None})
-    # Few servers have the given external id or are open, so those are read: `|| ''` keeps SQLite from using an index by
-    # region.
+    # Few servers have the requested external match id or are open, so those are read: `|| ''` keeps SQLite from using
+    # an index by region.
     conditions = [f"{name} || '' = :{name}" if name == "region" else f"{name} = :{name}" for name in params]
     if query.outcome is not None:
         conditions += (_OUTCOMES if is_ordered else _OUTCOMES_BY_ID)[query.outcome]

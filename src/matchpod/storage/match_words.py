@@ -133,7 +133,7 @@ async def newest_with_words(
 
 
 async def _expanded(db: Database, org_id: str, word: str) -> list[bytes]:
-    """Return the stored words that begin with `word`, and the SteamIDs of players with such a word in their name."""
+    """Return `word` if whole; else stored words with this prefix, and ids of players with such a word in their name."""
     if is_whole(word):
         return [word.encode()]
     params: dict[str, Value] = {

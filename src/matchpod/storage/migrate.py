@@ -34,7 +34,7 @@ migration."""
 VERSION_TABLES: Final = ("schema_versions", "applied_migrations")
 
 LOCK_PAUSE_S: Final = 5.0
-"""Pause in seconds before a migration is retried whose tables were locked."""
+"""Pause in seconds before a migration whose tables were locked is retried."""
 _LOGGED_TRIES: Final = 12
 """Number of attempts per log line of a migration that waits for a lock: one line per minute."""
 

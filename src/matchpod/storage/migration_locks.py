@@ -1,9 +1,9 @@
 """Keep PostgreSQL migrations that wait for a lock from blocking running matches.
 
-Dropping an index or adding a column needs an exclusive lock. `pg_dump` locks all tables until it ends, and all later
-queries would queue behind a migration that waits for it. So a migration has a short lock timeout, and is retried until
-its tables are free. Before it builds an index, it acquires all its locks once and releases them, so that no work is
-lost after a timeout.
+Dropping an index or adding a column needs an exclusive lock. `pg_dump` locks all tables until it ends. If a migration
+waited for it, all later queries would wait behind the migration. So a migration has a short lock timeout, and is
+retried until its tables are free. Before it builds an index, it acquires all its locks once and releases them, so that
+no work is lost after a timeout.
 """
 
 from __future__ import annotations

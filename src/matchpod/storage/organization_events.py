@@ -77,7 +77,7 @@ async def read_after(db: Database, org_id: str, seq: int, *, limit: int) -> list
 
 
 async def prune(db: Database, before_ms: int) -> int:
-    """Delete, per organization, the events before its oldest event since a time; return how many were deleted."""
+    """Delete each organization's events before its first event since `before_ms`, not its newest; return how many."""
     deleted = 0
     org_id = await _next_org(db, "")
     while org_id is not None:

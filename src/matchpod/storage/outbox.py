@@ -412,7 +412,7 @@ async def redeliver(db: Database, callback_id: str, now_ms: int, *also: Statemen
 async def redeliver_finished(
     db: Database, org_id: str, callback_id: str, now_ms: int, *also: Statement, queue: Queue = CALLBACKS
 ) -> bool:
-    """Make a row due again that was delivered or given up; False if the organization has no such row with this id."""
+    """Make a delivered or given-up row due again; False if the organization has no such row with this id."""
     sql = f"UPDATE {queue.table} {_MADE_DUE} WHERE id = :id AND org_id = :org_id AND next_at_ms IS NULL RETURNING id"
     update = Statement(sql, {"id": callback_id, "org_id": org_id, "now_ms": now_ms})
     return bool(await rows.write_if_changed(db, update, *also))
@@ -421,7 +421,7 @@ async def redeliver_finished(
 async def redeliver_given_up(
     db: Database, owner: str, *also: Statement, from_ms: int, limit: int, now_ms: int, queue: Queue = CALLBACKS
 ) -> list[int]:
-    """Make given-up rows due again that were created since `from_ms`: at most `limit`, oldest first.
+    """Make given-up rows that were created since `from_ms` due again: at most `limit`, oldest first.
 
     `owner` is the value of the column `queue.listed_by`; for callbacks, it is the organization's id. Return the
     creation times of the rows, in order.

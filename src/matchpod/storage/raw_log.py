@@ -42,8 +42,8 @@ _RawRow = tuple[str, int, str, int, bytes, bytes, str, int]
 """A row with the columns of `RawEntry` and the column `is_compressed`."""
 
 # There is no index by age, because it would cost another page write per post. Instead, the primary key is used to find
-# the matches with a log one by one. Old entries are deleted if their match ended before the given time, or has no row
-# in `servers`. A match in progress keeps entries of any age, because a replay of its log may need them.
+# the matches with a log one by one. Old entries are deleted if their match ended before `:before_ms`, or has no row in
+# `servers`. A match in progress keeps entries of any age, because a replay of its log may need them.
 _OLD: Final = """
 WITH RECURSIVE stored (id) AS (
     SELECT MIN(server_id) FROM raw_log WHERE server_id > :after
@@ -184,7 +184,7 @@ async def _read_block(db: Database, server_id: str, seq: int) -> list[Row]:
 
 
 async def prune(db: Database, before_ms: int) -> int:
-    """Delete the entries older than a time whose match ended before this time; return how many entries were deleted."""
+    """Delete entries older than `before_ms` whose match ended before then or has no row; return how many entries."""
     delete = (
         "DELETE FROM raw_log WHERE (server_id, seq) IN (SELECT server_id, seq FROM raw_log"
         " WHERE server_id = :server_id AND received_ms < :before_ms ORDER BY seq LIMIT :limit) RETURNING seq"

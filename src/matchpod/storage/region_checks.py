@@ -1,7 +1,7 @@
 """Store region checks: per region, its newest check with the report so far, and the log posts that the check expects.
 
-A process renews the row of a check that it runs every few seconds. If a row was not renewed for STALE_MS, that process
-has died or no service is running.
+While a process runs a check, it renews the check's row every few seconds. If a row was not renewed for STALE_MS, that
+process has died or no service is running.
 """
 
 from __future__ import annotations

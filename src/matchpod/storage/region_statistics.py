@@ -80,7 +80,7 @@ async def newest_matches(
     """Return, per region, the newest matches and the match that failed last, each with the region's numbers.
 
     If `org_id` is given, only matches of this organization are returned and counted. All were created since `since_ms`.
-    `since_id` is the lowest server id of that time: the matches of all organizations are found by primary key.
+    `since_id` is the lowest server id of that time; without `org_id`, the matches are found with it by primary key.
     """
     params: dict[str, Value] = {"since_ms": since_ms, "since_id": since_id, "limit": limit}
     condition = "id >= :since_id AND created_at_ms >= :since_ms"

@@ -53,7 +53,7 @@ def add(row: RulingRow, current: bytes) -> list[Statement]:
 
 
 def withdraw(server_id: str, ruling_id: str, current: bytes, *, at_ms: int, by: str) -> list[Statement]:
-    """Withdraw the ruling whose JSON is `current`; NothingChangedError if another ruling is current, or none."""
+    """Withdraw the ruling whose JSON is `current`; NothingChangedError if it is not the match's current ruling."""
     return [
         Statement(
             "UPDATE servers SET ruling = NULL WHERE id = :server_id AND ruling = :current",

@@ -176,7 +176,7 @@ _LIMITS = (
 )
 
 _QUOTAS = (
-    # Matches without an outcome. They are counted whenever a match is created.
+    # For counting an organization's matches without an outcome, whenever a match is created.
     "CREATE INDEX servers_live ON servers (org_id) WHERE phase <> 'released' AND phase <> 'ending'",
     # Always empty. A row is written and deleted again to check whether the database accepts writes.
     "CREATE TABLE write_checks (id TEXT PRIMARY KEY, body BLOB NOT NULL)",
@@ -252,8 +252,8 @@ _SERVER_LISTS = (
     UPDATE servers SET match_phase = CASE WHEN phase = 'running' THEN 'waiting_for_players' ELSE 'ended' END
     WHERE phase IN ('running', 'ending', 'released')
     """,
-    # Without statistics, SQLite prefers the index that matches more columns. Therefore these two get one more column:
-    # it then still prefers them to the new indexes.
+    # Without statistics, SQLite prefers the index that matches more columns. So the next two indexes get one more
+    # column, and it still prefers them to the new indexes.
     "DROP INDEX servers_live",
     "CREATE INDEX servers_live ON servers (org_id, phase) WHERE phase <> 'released' AND phase <> 'ending'",
     "DROP INDEX servers_by_external_id",
@@ -330,7 +330,7 @@ _CONSOLE = (
 )
 
 # Values that concern the whole installation, one row per name. Servers that a sweep found but did not release, because
-# an operator has to confirm it.
+# an operator has to confirm their release.
 _INSTALLATION = (
     "CREATE TABLE installation (name TEXT PRIMARY KEY, value TEXT NOT NULL)",
     """
@@ -392,8 +392,8 @@ _CREATION = (
     "ALTER TABLE servers ADD COLUMN callback_private BIGINT",
 )
 
-# Number of bytes in a match's log up to `log_from_seq`. Earlier servers sent them, so they do not count toward its
-# quota.
+# Number of bytes in a match's log up to `log_from_seq`. Abandoned servers sent them, so they do not count toward the
+# match's quota.
 _OWN_BYTES = ("ALTER TABLE servers ADD COLUMN log_from_bytes BIGINT NOT NULL DEFAULT 0",)
 
 # Lists of ended servers by status use the index of all servers, because most servers have the same status. Open servers

@@ -61,7 +61,7 @@ async def _reseal_table(db: Database, table: str, reseal: Callable[[bytes], byte
 
 
 def _reseal(sealed: bytes, reseal: Callable[[bytes], bytes | None]) -> tuple[str, bytes | None]:
-    """Return the name of the number in `Resealed` that a secret adds to, and its new value, if any."""
+    """Return the name of the field of `Resealed` that counts the secret, and the secret's new value, if it has one."""
     try:
         again = reseal(sealed)
     except ValueError:

@@ -88,7 +88,7 @@ async def progress_of(
 def conditions_of(
     labels: Sequence[Label], *, server_id: str, created_at_ms: str, org_id: str = ":org_id"
 ) -> tuple[list[str], dict[str, Value]]:
-    """Return SQL conditions for the match in these columns to have all of these labels, and their parameters."""
+    """Return SQL conditions (with parameters) that a match has all of these labels; other arguments are SQL columns."""
     conditions, params = [], dict[str, Value]()
     for at, label in enumerate(labels):
         conditions.append(

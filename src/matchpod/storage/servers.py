@@ -167,7 +167,7 @@ IS_OPEN: Final = "phase <> 'released' AND phase <> 'ending'"
 """SQL condition for servers whose match has no outcome; also the condition of the partial index `servers_open`."""
 _OPEN_PHASES: Final = ", ".join(f"'{phase}'" for phase in OPEN_PHASES)
 IS_OPEN_ONLY: Final = f"phase IN ({_OPEN_PHASES}) AND {IS_OPEN}"
-"""The same condition in two forms. The first form makes databases prefer the partial index to other indexes."""
+"""`IS_OPEN`, and an equivalent condition before it, which makes databases prefer the partial index to other indexes."""
 HAS_FEWER_LIVE: Final = (
     f"NOT EXISTS (SELECT 1 FROM servers WHERE org_id = :org_id AND {IS_OPEN} LIMIT 1 OFFSET :others)"
 )
@@ -431,7 +431,7 @@ async def held(db: Database, owner: str) -> dict[str, tuple[int, int]]:
 
 
 async def drop_leases(db: Database, now_ms: int) -> None:
-    """End all leases, and repair due times. Only for the start of the database's only process."""
+    """End all leases on servers and callbacks; run `repair_times`. Only for the start of a database's only process."""
     for table in ("servers", "callbacks"):
         drop = f"UPDATE {table} SET lease_owner = NULL, lease_until_ms = NULL WHERE lease_owner IS NOT NULL"
         await rows.write_one(db, drop)
@@ -439,7 +439,7 @@ async def drop_leases(db: Database, now_ms: int) -> None:
 
 
 async def repair_times(db: Database, now_ms: int) -> None:
-    """End leases, and make rows due, whose times are too far in the future because the clock was set back."""
+    """If the clock was set back, end leases and make rows due whose times are therefore too far in the future."""
     params = {
         "now_ms": now_ms,
         "latest_ms": now_ms + LATEST_RETRY_MS,
@@ -504,7 +504,7 @@ def mark_released(server_id: str, fence: int) -> Statement:
 
 
 def wake_region(region: str, now_ms: int) -> Statement:
-    """Make matches due now in a region that is available again: those that wait for a server, or for its release."""
+    """Make due now, in a region available again, the matches that wait for a server or for their server's release."""
     return Statement(
         "UPDATE servers SET next_at_ms = :now_ms"
         " WHERE next_at_ms > :now_ms AND region = :region AND phase IN ('pending', 'ending')",

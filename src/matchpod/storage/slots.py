@@ -12,8 +12,8 @@ from matchpod.storage.rows import parameter_list, write_one
 from matchpod.storage.servers import ServerRow
 from matchpod.storage.waiting_matches import ORDER, QUEUE
 
-# A single statement reads the slots and the queue of waiting matches, so that two processes cannot decide by different
-# queues. Giving a slot to a match does not change the order of the other matches, or which of them get a slot.
+# One statement reads the slots and the queue of waiting matches, so that all processes decide by the same queue. Giving
+# a slot to a match does not change the order of the other matches, or which of them get a slot.
 _RESERVE: Final = f"""
     WITH free AS (
         SELECT wanted.slot AS slot, wanted.place AS place FROM %s

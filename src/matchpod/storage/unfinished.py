@@ -96,7 +96,7 @@ async def count_deaths(db: Database, server_id: str, owner: str) -> tuple[dict[i
 
 
 def release(server_id: str, owner: str) -> list[Statement]:
-    """Delete a live process's records about a match. Deaths that were already counted are kept."""
+    """Delete a live process's records about a match. Deaths of processes that were already counted are kept."""
     params: Mapping[str, Value] = {"server_id": server_id, "owner": owner}
     of_own = f"WHERE {_OPEN} AND owner = :owner"
     return [

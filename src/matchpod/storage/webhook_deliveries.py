@@ -82,7 +82,7 @@ def insert(row: DeliveryRow) -> Statement:
 
 
 async def waiting_of(db: Database, webhook_id: str, *, at_most: int) -> int:
-    """Return how many deliveries of a webhook wait for an attempt, counted up to at most `at_most`."""
+    """Return how many deliveries of a webhook wait for an attempt; counting stops at `at_most`."""
     is_waiting = STATE_CONDITIONS[CallbackState.WAITING]
     counted = f"SELECT 1 FROM webhook_deliveries WHERE webhook_id = :id AND {is_waiting} LIMIT :at_most"
     sql = f"SELECT COUNT(*) FROM ({counted}) AS waiting"

@@ -135,7 +135,7 @@ def switch_off(webhook_id: str, because: OffBecause, now_ms: int) -> list[Statem
 
 
 def delete(webhook_id: str) -> list[Statement]:
-    """Delete a webhook, and give up its waiting deliveries. Pruning deletes all its deliveries: there may be many."""
+    """Delete a webhook, and give up its waiting deliveries. Pruning deletes the deliveries, which may be many."""
     gone = Statement("DELETE FROM webhooks WHERE id = :id", {"id": webhook_id}, must_change=True)
     return [gone, _give_up_waiting(webhook_id)]
 
@@ -208,7 +208,7 @@ async def begin_message(db: Database, webhook_id: str, *, now_ms: int, pause_ms:
 
 
 def _position(org_id: str, *, first: str = "") -> Statement:
-    """Set the position to the newest event, unless another webhook than `first` is on and may need earlier events."""
+    """Set the position to the newest event, unless a webhook other than `first` is on: it may need earlier events."""
     return Statement(
         f"INSERT INTO webhook_positions (org_id, seq) SELECT :org_id, {_NEWEST} WHERE 1 = 1"
         " ON CONFLICT (org_id) DO UPDATE SET seq = excluded.seq WHERE webhook_positions.seq < excluded.seq"
@@ -218,7 +218,7 @@ def _position(org_id: str, *, first: str = "") -> Statement:
 
 
 async def behind(db: Database, *, owner: str, now_ms: int) -> list[Behind]:
-    """Return the organizations with new events and a webhook that is on, except those that another process works on."""
+    """Return the organizations that have new events and a webhook that is on, unless another process leases them."""
     found = await db.read(
         "SELECT org_id, seq FROM webhook_positions"
         " WHERE EXISTS (SELECT 1 FROM webhooks WHERE webhooks.org_id = webhook_positions.org_id AND off_at_ms IS NULL)"
@@ -231,7 +231,7 @@ async def behind(db: Database, *, owner: str, now_ms: int) -> list[Behind]:
 
 
 async def organizations_with(db: Database, event: WebhookEvent) -> list[str]:
-    """Return the ids of the organizations that have a webhook, switched on, for events of this type."""
+    """Return the ids of the organizations that have a switched-on webhook for events of this type."""
     found = await db.read(
         "SELECT DISTINCT org_id FROM webhooks"
         " WHERE off_at_ms IS NULL AND (events = :every OR ' ' || events || ' ' LIKE :listed) ORDER BY org_id",
@@ -289,7 +289,7 @@ async def raise_attention(db: Database, values: Mapping[str, Value], *also: Stat
 
 
 async def end_unwatched_attention(db: Database, watched: Sequence[str]) -> None:
-    """Delete the raised attention of organizations not in `watched`, so that it is raised again if they are added."""
+    """Delete attention raised for organizations not in `watched`, so that it is raised again once they are watched."""
     found = msgspec.convert(await db.read("SELECT DISTINCT org_id FROM raised_attention"), list[tuple[str]])
     gone = sorted({org_id for (org_id,) in found} - set(watched))
     if gone:

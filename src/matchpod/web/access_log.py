@@ -12,7 +12,7 @@ from matchpod.web.services import AccessLog
 
 SECRET_PARAMETER: Final = "{token}"
 LONG: Final = 20
-"""Minimum length of a path segment to hide if the path is unknown, because it may be the token in a mistyped URL."""
+"""Minimum length of a path segment to hide in an unknown path: the segment may be the token of a mistyped URL."""
 
 _PARAMETER: Final = re.compile(r"\{\w+\}")
 

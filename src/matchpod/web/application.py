@@ -140,7 +140,7 @@ class Application:
     def direct_routes(self) -> Sequence[DirectRoute]:
         """The routes of log posts, shots and plugin reports, which are answered without a task and a request id.
 
-        These posts are most of all requests. If the access log has a line for each post, there are no such routes.
+        Most requests are such posts. If the access log has a line for each post, there are no such routes.
         """
         if self._access_log is AccessLog.ALL:
             return ()
@@ -171,9 +171,9 @@ class Application:
 
     @property
     def server_reads(self) -> ReadRoute | None:
-        """The route for polls of a server, which are most requests of callers; None if the application answers polls.
+        """The route for polls of a server, the most frequent requests of callers; None if the application answers.
 
-        The application answers them if it has no such endpoint, or if the access log has a line for each poll.
+        The application answers polls if it has no such endpoint, or if the access log has a line for each poll.
         """
         endpoint = self._get_server
         if endpoint is None or is_logged(self._access_log, endpoint):
@@ -249,7 +249,7 @@ class Application:
         return await self._handle(call.endpoint, call)
 
     async def _fail(self, call: Call, error: MatchpodError, request_id: str) -> Response:
-        """Return the response for an error. It waits for a turn too, because there may be a flood of wrong requests."""
+        """Return the response for an error. Wait for a turn first, because there may be a flood of wrong requests."""
         try:
             await call.take_turn(NO_KEY if call.principal is None else queue_of(call.principal.org_id, call.method))
         except MatchpodError as rejected:
@@ -365,7 +365,7 @@ def _is_available_while(endpoint: Endpoint, state: ReadinessState) -> bool:
 
 
 def _is_read(endpoint: Endpoint) -> bool:
-    """True if a read-only process answers it. Requests of game servers are for the process that drives their match."""
+    """True if a read-only process serves this endpoint. Game servers need the process that drives their match."""
     return endpoint.tag is not Tag.INGEST and (endpoint.method == "GET" or endpoint.is_read)
 
 

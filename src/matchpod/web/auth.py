@@ -26,7 +26,7 @@ async def authorize(
     *,
     private_callbacks: PrivateCallbacks,
 ) -> Principal:
-    """Return the principal of an authorized request. `call.principal` is also set if only the rights are missing."""
+    """Return the principal of an authorized request. `call.principal` is set as soon as the key is authenticated."""
     principal = await access.authenticate(call.header(b"authorization"), address=partial(client_address, call))
     call.principal = principal
     await note_proxy(private_callbacks, call)

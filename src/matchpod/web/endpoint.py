@@ -160,7 +160,7 @@ class Parameter(msgspec.Struct, frozen=True, kw_only=True):
     schema: dict[str, object]
     is_required: bool = True
     is_deprecated: bool = False
-    """True if this is a second name of another parameter."""
+    """True if this is a deprecated alias of another parameter."""
 
 
 class Endpoint(msgspec.Struct, frozen=True, kw_only=True, eq=False):
@@ -181,12 +181,12 @@ class Endpoint(msgspec.Struct, frozen=True, kw_only=True, eq=False):
     """True if the handler itself rejects unknown query parameters, because `parameters` does not list all that it
     reads."""
     body: str | None = None
-    """The schema name of the JSON request body; None without one."""
+    """The schema name of the JSON request body; None for requests without a JSON body."""
     raw_body: str | None = None
-    """The media type of a request body that is stored unparsed; None without one."""
+    """The media type of a request body that is stored unparsed; None for other requests."""
     status: int = 200
     returns: object = None
-    """The type of the JSON response; None if the response is not JSON, or is JSON that was stored before."""
+    """The type of the JSON response; None if the response is not JSON, or is stored JSON (see `stored`)."""
     stored: str | None = None
     """The schema name of a response that is stored JSON; None for other responses."""
     content_type: str = JSON
@@ -197,7 +197,7 @@ class Endpoint(msgspec.Struct, frozen=True, kw_only=True, eq=False):
     is_read: bool = False
     """True for a POST that changes nothing, so that a read-only process answers it as well."""
     has_etag: bool = False
-    """True if the response has an ETag, and may be 304, after the match, map or series has ended."""
+    """True if the response has an ETag, and may be 304, once the match, map or series has ended."""
     is_file: bool = False
     """True if the response is a file: clients may request a part of it, or be redirected to it."""
     any_origin: bool = False

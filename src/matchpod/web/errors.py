@@ -91,7 +91,7 @@ class NotImplementedByServerError(MatchpodError, code=ErrorCode.NOT_IMPLEMENTED,
 
 
 class NotReadyError(UnavailableError):
-    """The process cannot accept requests, for the given reasons."""
+    """The process cannot accept requests; `details` has the reasons."""
 
     def __init__(self, message: str, *, reasons: Sequence[str], retry_after_s: int = 1) -> None:
         super().__init__(message, retry_after_s=retry_after_s)

@@ -47,7 +47,7 @@ MAX_PARTS: Final = 5
 
 NUMBER: Final = "[0-9]{1,16}"
 """Pattern of one part of an event id: the `seq` of a map's item, with at most as many digits as the largest `afterSeq`.
-It may be greater than the last `seq` of the map."""
+A number above the last `seq` of the map is valid too."""
 
 _SEQ: Final = re.compile(NUMBER)
 _SEQS: Final = re.compile(rf"{NUMBER}(?:\.{NUMBER}){{0,{MAX_PARTS - 1}}}")

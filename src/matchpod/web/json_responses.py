@@ -41,7 +41,7 @@ def private_json(view: object, status: int = 200, *, is_replayed: bool = False) 
 
 
 def final_json(call: Call, view: object, *, has_ended: bool) -> Response:
-    """Return the view as JSON. If it has ended, the response has an ETag, and is 304 if the caller has that already."""
+    """Return the view as JSON. With `has_ended`, the response has an ETag, and is 304 if the caller sent that ETag."""
     if not has_ended:
         return private_json(view)
     body = _encoder.encode(view)

@@ -58,7 +58,7 @@ class Router:
             raise _not_found() from exc
 
     def options(self, scope: Scope) -> tuple[Endpoint | None, tuple[str, ...]]:
-        """Return an endpoint at the path, and the methods that the path supports. Raise NotFoundError if it is unknown.
+        """Return an endpoint at the path, and the methods that the path supports; NotFoundError for an unknown path.
 
         The path `*` stands for the whole service: it supports all methods, and has no endpoint.
         """

@@ -230,7 +230,7 @@ async def test_application_answers_if_taking_a_request_fails(
     posts.connection.data_received(sent)
     await posts.finish_tasks()
     assert posts.transport.bodies == [answer]
-    assert [record.message for record in caplog.records] == ["direct request failed"]
+    assert [record.message for record in caplog.records] == ["fast path failed: the application answers the request"]
 
 
 async def test_post_that_could_not_be_answered_goes_to_the_application() -> None:

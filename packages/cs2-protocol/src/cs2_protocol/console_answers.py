@@ -15,7 +15,7 @@ import math
 import re
 from collections.abc import Iterator
 from itertools import dropwhile, islice, takewhile
-from typing import TypeGuard
+from typing import Final, TypeGuard
 
 import msgspec
 
@@ -85,16 +85,29 @@ class StatusJson(msgspec.Struct, frozen=True, kw_only=True):
         )
 
 
+_IN_PLAY: Final = frozenset(
+    {"knife", "waiting_for_knife_decision", "going_live", "live", "pending_restore", "post_game"}
+)
+"""The states of the plugin from the start of play to the end of the map."""
+
+
 class Get5Status(msgspec.Struct, frozen=True, kw_only=True):
-    """The answer to `get5_status`: the state of the match plugin, such as `none`, and the id of the loaded match."""
+    """The answer to `get5_status`: the state of the match plugin, such as `none`, the loaded match and its map."""
 
     state: str
     match_id: str | None
+    map_number: int
+    """The number of the current map, counted from 0; 0 also if the answer does not contain it."""
 
     @property
     def has_match(self) -> bool:
         """True if the plugin has loaded a match."""
         return self.state != "none"
+
+    @property
+    def has_begun(self) -> bool:
+        """True if play has begun, on this map or an earlier one; then the plugin has applied the match's variables."""
+        return self.map_number > 0 or self.state in _IN_PLAY
 
 
 class CvarValue(msgspec.Struct, frozen=True):
@@ -177,11 +190,12 @@ def parse_get5_status(text: str) -> Get5Status | None:
     root = _find_object(text, "gamestate")
     if root is None:
         return None
-    match_id = root.get("matchid")
+    match_id, map_number = root.get("matchid"), root.get("map_number")
     return Get5Status(
         state=_text(root, "gamestate") or "unknown",
         # get5 prints the match id as a string, MatchZy as a number.
         match_id=str(match_id) if _is_int64(match_id) else _text(root, "matchid"),
+        map_number=map_number if _is_int64(map_number) else 0,
     )
 
 
@@ -223,7 +237,7 @@ def _status_row(line: str) -> StatusPlayer | None:
 
 
 def _find_object(text: str, key: str) -> _JsonObject | None:
-    """Return the first JSON object that contains the key and starts and ends on lines without other text."""
+    """Return the first JSON object that has `key`, begins at the start of a line and ends at the end of a line."""
     # Not strict: otherwise a control character in a player's name would make the whole answer invalid.
     decoder, at = json.JSONDecoder(strict=False), 0
     for _ in range(MAX_OBJECT_STARTS):

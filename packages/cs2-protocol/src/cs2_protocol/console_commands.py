@@ -24,7 +24,7 @@ LOG_ON = "log on"
 """Switch the log on. The log is off in a new server process; until it is on, nothing is sent to the log addresses."""
 
 LOG_LISTENERS = "logaddress_list_http"
-"""Ask for the addresses that receive the log; see `parse_log_listeners`."""
+"""Ask for the URLs to which the server posts its log; see `parse_log_listeners`."""
 
 REMOVE_LOG_LISTENERS = "logaddress_delall_http"
 """Stop sending the log to any address."""
@@ -119,7 +119,7 @@ def report_address(url: str, header_name: str, header_value: str) -> dict[str, s
 
 
 def demo_upload_commands(url: str, *, header_name: str, header_value: str) -> tuple[str, ...]:
-    """Return the commands that make MatchZy record a demo of each map, and upload it to this URL after the map.
+    """Return the commands that make MatchZy record a demo of each map, and upload it to `url` after the map.
 
     The configured file name contains no team names: MatchZy sends the file name in a header, which must be ASCII.
     """

@@ -23,8 +23,8 @@ LOAD_BYTES: Final = 256 * _KIB
 """Limit in bytes for commands that load a map. The game prints most during a map load; this output is not parsed."""
 
 MAX_CALL_BYTES: Final = 512 * _KIB
-"""Limit in bytes for all answers of one call. The answers for 200 variables have less than 20 KB in total; `status` has
-at most 256 KiB."""
+"""Limit in bytes for the answers to all commands sent in one call. The answers for 200 variables have less than 20 KB
+in total; `status` has at most 256 KiB."""
 
 _LIMITS: Final = {
     STATUS: 256 * _KIB,  # 2 KB with five players, but one line per spawn group on maps with many of them

@@ -156,7 +156,7 @@ class LineSplitter(msgspec.Struct):
         return dropped
 
     def _truncate(self, lines: list[bytes]) -> None:
-        """Truncate long lines; a long unfinished line is returned now, and its rest is skipped."""
+        """Truncate long lines. A long unfinished line is added to `lines` now; its rest will be skipped."""
         for index, line in enumerate(lines):
             if len(line) > MAX_LINE_BYTES:
                 lines[index] = line[:MAX_LINE_BYTES]

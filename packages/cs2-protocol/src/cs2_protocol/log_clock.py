@@ -27,8 +27,8 @@ class LogClock(msgspec.Struct):
     offset_ms: int = 0
     is_anchored: bool = False
     is_real_time: bool = True
-    """False in a sandbox with faster game time. The first post sets the offset; drift does not indicate a time zone
-    change."""
+    """False in a sandbox with faster game time. The caller then anchors the clock only once, because drift does not
+    indicate a time zone change."""
     is_ours_in_doubt: bool = False
     """True after a restart of the service, because our clock may have been set since the last post."""
     ours_set_ms: int = 0

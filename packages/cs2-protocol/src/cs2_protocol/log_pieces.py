@@ -18,7 +18,7 @@ BEGIN: Final = "x-logbytes-beginoffset"
 END: Final = "x-logbytes-endoffset"
 
 _LINE_START: Final = b"\nL "
-"""The end of a line, and the start of a line with a time stamp. A console command may contain other line ends."""
+"""A line end that is followed by a line with a time stamp. Line ends inside a logged console command are not."""
 
 
 def split_post(headers: Mapping[str, str], body: bytes) -> Iterator[tuple[Mapping[str, str], bytes]]:

@@ -108,7 +108,7 @@ class MapResult(msgspec.Struct, frozen=True, tag="map_result"):
 
 
 class SeriesEnd(msgspec.Struct, frozen=True, tag="series_end"):
-    """The series has ended, with these numbers of maps won.
+    """The series has ended; `team1_maps` and `team2_maps` are the maps won.
 
     `winner` is None for a tie, or if the plugin did not send it.
     """
@@ -138,7 +138,7 @@ Report = SeriesStart | GoingLive | RoundEndReport | MapResult | SeriesEnd | Othe
 
 
 def read_report(body: bytes) -> Report:
-    """Parse the body of an event post; the report on an invalid body is `Malformed`."""
+    """Parse the body of an event post. Return `Malformed` if the body is invalid."""
     if len(body) > MAX_REPORT_BYTES:
         return Malformed(f"more than {MAX_REPORT_BYTES} bytes", _digest(body))
     try:

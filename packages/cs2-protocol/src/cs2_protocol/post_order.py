@@ -77,9 +77,9 @@ def _read_held(cursor: LogCursor, held: HeldPosts, now_ms: int | None) -> Iterat
 
 
 def _is_before(post: LogPost, load: LogPost) -> bool:
-    """True if a post was, or may have been, sent before this load.
+    """True if a post was, or may have been, sent before `load`, the first post of a map load.
 
-    It must be read first, as it would be dropped as late after it.
+    Such a post must be read before `load`: after it, the post would be dropped as late.
     """
     return post is not load and (post.sent_ms is None or load.sent_ms is None or post.sent_ms < load.sent_ms)
 

@@ -46,8 +46,8 @@ BYTES_PER_S = 256 * 1024
 """Maximum average number of bytes per second from a server. The most frequent poll gets 5 KB five times per second."""
 
 PACKET_BYTES = 4096
-"""Bytes that each packet counts in addition to its size, because reading 256 empty packets takes more than a
-millisecond."""
+"""Bytes that the rate limit counts per packet in addition to its size, because reading 256 empty packets takes more
+than a millisecond."""
 
 COMMAND_BYTES = 3 * (PACKET_BYTES + 14)
 """Bytes that a server may additionally send per command: an empty answer, the mirrored packet, and the packet after
@@ -177,7 +177,7 @@ class _OpenCommand:
 
     @property
     def left(self) -> int:
-        """Number of bytes that the answer may still grow by."""
+        """Number of bytes by which the answer may still grow."""
         return max(0, min(self._limit - len(self.parts), self._budget.left))
 
     def collect(self, body: bytes) -> None:
@@ -252,7 +252,7 @@ class ClientConnection:
         return Request(command_id, data)
 
     def receive(self, data: bytes, now_s: float = 0.0) -> Iterator[ClientEvent]:
-        """Process received bytes and iterate over their events; raise RconProtocolError if invalid or too many."""
+        """Process received bytes and iterate over their events; raise RconProtocolError for invalid or excess bytes."""
         if not self._traffic.spend(len(data), now_s):
             self._reader.fail(_TOO_FAST)
         return self._events(self._reader.feed(data, self._max_size), now_s)

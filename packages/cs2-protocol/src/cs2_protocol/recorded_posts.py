@@ -20,7 +20,7 @@ from cs2_protocol.log_batches import LogPost, read_post
 from cs2_protocol.log_clock import parse_stamp
 
 MAX_TIME_MS = 253_402_300_800_000
-"""Upper limit of times in milliseconds, not itself allowed: the year 10000, which a Python datetime cannot
+"""Exclusive upper limit of times in milliseconds: the start of the year 10000, which a Python datetime cannot
 represent."""
 
 _DAY_MS = 86_400_000

@@ -100,7 +100,7 @@ def parse_meta_list(text: str) -> tuple[Plugin, ...] | None:
 
 
 def parse_css_plugins(text: str) -> tuple[Plugin, ...] | None:
-    """Return the plugins of CounterStrikeSharp in the answer to `css_plugins list`; None without it."""
+    """Return the plugins in the answer to `css_plugins list`; None if the server has no CounterStrikeSharp."""
     return _listed(text, _CSS_HEAD, _css_plugin)
 
 

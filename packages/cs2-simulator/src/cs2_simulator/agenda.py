@@ -118,7 +118,7 @@ class Agenda:
         return True
 
     def run_until(self, until_ms: int) -> None:
-        """Advance the clock to this time and run all due tasks, but stop when `hold` is called.
+        """Advance the clock to `until_ms` and run all due tasks, but stop when `hold` is called.
 
         Time never goes back.
         """

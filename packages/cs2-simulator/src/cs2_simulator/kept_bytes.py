@@ -33,7 +33,7 @@ class KeptBytes:
 
     def append(self, more: bytes) -> None:
         self._open += more
-        # The newest PACK_BYTES bytes stay uncompressed, because they will probably be read soon.
+        # At least the newest PACK_BYTES bytes stay uncompressed, because they will probably be read soon.
         while len(self._open) >= 2 * PACK_BYTES:
             self._starts.append(self._open_from)
             self._packed.append(zlib.compress(self._open[:PACK_BYTES], FASTEST))

@@ -106,8 +106,8 @@ class LogStream:
         """`is_tick_lost` is called once per tick that has lines. If it returns True, those lines are never sent.
 
         `is_post_lost` is called with each post to the first listener. If it returns True, the post counts as
-        acknowledged and does not arrive. While `is_asleep` returns True, nothing is sent. `clock_offset_ms` is the time
-        by which the clock of the log is ahead.
+        acknowledged and does not arrive. While `is_asleep` returns True, nothing is sent. `clock_offset_ms` is
+        added to the time stamps of the log.
         """
         self._agenda = agenda
         self._describe = describe
@@ -227,7 +227,7 @@ class LogStream:
         return self._request(listener, first, after)
 
     def handle_response(self, listener: LogReceiver, status: int | None) -> None:
-        """Apply the response to a listener's request. Status None means no response, or not in time."""
+        """Apply the response to a listener's request. `status` None means that no response arrived in time."""
         requested_to, listener.requested_to = listener.requested_to, None
         if requested_to is None or listener.requested_load != self._load or listener not in self.listeners:
             return
@@ -310,7 +310,7 @@ class LogStream:
         return self._positions[batch - 1] if batch else 0
 
     def _fits(self, first: int, batch: int) -> bool:
-        """True if a request starting at batch `first` can include `batch`: no bytes between were lost, and it fits."""
+        """True if a request from batch `first` can include `batch`: no bytes between were lost, and the body fits."""
         if batch == first:
             return True
         position = self._position_of(first)

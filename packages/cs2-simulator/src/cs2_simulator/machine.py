@@ -46,7 +46,7 @@ LOSS_TICKS = 4
 """Maximum number of ticks with lines that are lost in a gap of the scenario `log_loss`."""
 
 BEHIND_MS = 7 * 60_000
-"""Milliseconds by which the clock is behind with the setup fault `wrong_clock`. Time zones never differ by this
+"""Milliseconds by which the clock is behind if the setup fault is `wrong_clock`. Time zones never differ by this
 amount."""
 
 _STATES = {GamePhase.LIVE: "Live", GamePhase.OVER: "GameOver"}
@@ -178,7 +178,7 @@ class Machine(Watcher):
         return self._options.setup_fault is SetupFault.HIBERNATES and is_hibernating(self.arena)
 
     def _is_post_lost(self, body: bytes) -> bool:
-        """True for the first post with each kind of line in `sim_lost_posts`.
+        """True for the first post that contains a line of a kind listed in `sim_lost_posts`, once per kind.
 
         Disconnects are lost only in a live match.
         """

@@ -71,7 +71,7 @@ class GameProcess:
         signal.pthread_sigmask(signal.SIG_SETMASK, before)
 
     def run(self, command: list[str], variables: Mapping[str, str]) -> int:
-        """Run the game with these additional environment variables until it ends; return our exit code."""
+        """Run the game, with `variables` added to its environment, until it ends; return our exit code."""
         # Blocked signals are pending until `sigtimedwait` returns them. Threads inherit the blocked signals; the game
         # does not.
         signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGCHLD, *ENDING})

@@ -125,7 +125,7 @@ def build(plan: Plan) -> Instance:
 
 
 def remove_unused(instances_dir: str, owner: str, name: str = "") -> dict[str, str]:
-    """Remove the owner's instances, or only the instance with this name; return the outcome per folder.
+    """Remove the owner's instances that no server uses, or only the instance `name`; return the outcome per folder.
 
     An outcome is REMOVED, USED, FORBIDDEN, or the text of the error that prevented the removal.
     """
@@ -182,7 +182,7 @@ def with_metamod(gameinfo: bytes) -> bytes:
 def _check(plan: Plan, install_dir: str) -> str:
     """Check the installation and return the path of steamclient.so.
 
-    Raise InstanceError if a required file is missing.
+    Raise InstanceError if a required file or addon is missing, or if `instances_dir` is inside the installation.
     """
     for part in (GAMEINFO, PROGRAM):
         if not os.path.isfile(os.path.join(install_dir, part)):
@@ -249,9 +249,9 @@ def _require_space(plan: Plan, needed: int) -> None:
 def _walk(
     install_dir: str, relative: str, above: tuple[tuple[int, int], ...]
 ) -> Iterator[tuple[str, os.DirEntry[str] | None]]:
-    """Yield every folder with None, and every file with its entry.
+    """Yield every folder with None and every file with its entry, except what an instance leaves out.
 
-    Links to folders are followed, except to a parent.
+    Links to folders are followed, unless they lead to a parent folder.
     """
     status = os.stat(os.path.join(install_dir, relative))
     this = (status.st_dev, status.st_ino)

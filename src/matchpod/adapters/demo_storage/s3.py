@@ -32,7 +32,7 @@ from matchpod.ports import DemoStorage, DemoWriter, StorageError, StorageFullErr
 PART_BYTES: Final = 8 * 1024 * 1024
 """Part size in bytes. While a part is sent, the next part is collected, so an upload needs twice this size on disk."""
 THREADS: Final = 16
-"""Maximum number of concurrent calls of the S3 service. With more, each call would only get a smaller share of the
+"""Maximum number of concurrent calls to the S3 service. With more, each call would only get a smaller share of the
 network."""
 CONNECT_S: Final = 5
 READ_S: Final = 30
@@ -190,7 +190,7 @@ class _S3Writer(DemoWriter):
         await self._work.run(self._close)
         with contextlib.suppress(StorageError):
             await self._storage.call("abort_multipart_upload", **self._upload)
-        with contextlib.suppress(StorageError):  # it exists if the upload was completed, but the response was lost
+        with contextlib.suppress(StorageError):  # the object exists if the upload completed, but the response was lost
             await self._storage.call("delete_object", Key=self._upload["Key"])
 
     async def _send(self) -> None:

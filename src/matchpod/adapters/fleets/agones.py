@@ -81,7 +81,7 @@ class AgonesFleet:
         *,
         trials: ports.SecretTrials | None = None,
     ) -> None:
-        """Call `on_password` for each allocated server, with the secret that its first password was derived from.
+        """Call `on_password` with the `Fit` of each allocated server whose first password was tried.
 
         Without `trials`, servers that reject the secret are counted in this process only.
         """
@@ -120,7 +120,7 @@ class AgonesFleet:
         return self._cache.capacity()
 
     async def check(self) -> Sequence[str]:
-        """Return what is wrong with the settings (secret, kubeconfig). A temporary fault is only set as `fault`."""
+        """Return faults in the settings (secret, kubeconfig). A temporary fault is not returned, but set as `fault`."""
         faults: list[str] = []
         try:
             self._options.read_secrets()
@@ -277,7 +277,7 @@ class AgonesFleet:
                 raise ports.FleetError(
                     f"the deletion of GameServer {slot} is not confirmed: {cause or 'it still exists'}"
                 ) from cause
-            if cause is not None or number:  # the result of the first deletion is read without a pause
+            if cause is not None or number:  # the first deletion is verified without a delay
                 await asyncio.sleep(RELEASE_PAUSE_S * random.uniform(0.5, 1.0))
 
     async def servers(self) -> Sequence[ports.ListedServer]:
@@ -362,7 +362,7 @@ class AgonesFleet:
         return server if ref.is_same(server) else None
 
     async def _delete_all(self, server_id: str, ref: ServerRef | None) -> tuple[list[AgonesServer], list[AgonesServer]]:
-        """Delete the servers of a match. Return those that were not being deleted yet, and those now deleted.
+        """Delete the servers of a match. Return those not yet being deleted, and those that this call deleted.
 
         A server that changes between reading and deleting, for example because it is allocated again, is not deleted;
         the next call reads it again.

@@ -2,8 +2,8 @@
 
 An error does not show whether the failed call had an effect. So each call labels the allocated server with the id of
 the match. After a failure, the service searches for a server with this label before it allocates another. A call that
-timed out may still succeed later. Then the match has two servers, and the unused server is deleted. A server with such
-a label is never allocated again, because during its match, a pod can set its own state back to Ready.
+timed out may still succeed later. Then the match has two servers, and the unused server is deleted. A server with the
+label of a match is never allocated again, because a pod can set its own state back to Ready during its match.
 """
 
 from __future__ import annotations
@@ -174,7 +174,7 @@ class Allocations:
             return ""
 
     async def _settled(self, server_id: str, place: agones_servers.Place) -> tuple[agones_servers.Place, bool]:
-        """Return the server to use, and whether it was found. If an earlier call had no answer, there may be two."""
+        """Return the server to use, and whether an earlier call, which was not answered, had allocated it."""
         if server_id not in self._unsure:
             return place, False
         try:
@@ -185,7 +185,7 @@ class Allocations:
         return (place, False) if found is None or found.name == place.name else (found, True)
 
     async def _may_try_again(self, deadline_s: float) -> bool:
-        """True if a retry makes sense, because servers are ready. Raise FleetUnavailableError if there is no Fleet."""
+        """True if servers are ready and time is left. Raise FleetUnavailableError if there is no Fleet."""
         cache = self.cache
         ready = cache.capacity().ready if cache is not None and cache.is_current else None
         if not ready:

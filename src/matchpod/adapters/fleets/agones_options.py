@@ -35,8 +35,7 @@ GONE_POLL_S = 1.5
 """Interval in seconds at which a server that the watch does not report is read from the cluster."""
 
 FRESH_S = 2.0
-"""Time in seconds after its allocation in which a server counts as allocated, even if a (perhaps stale) read differs.
-"""
+"""Time in seconds after its allocation in which a server counts as allocated, even if a (stale) read says otherwise."""
 
 MISSING_FLEET_POLL_S = 5.0
 """Interval in seconds at which the Fleet is checked while it does not exist, or while a right is missing."""
@@ -45,8 +44,8 @@ CHECK_S = 5.0
 """Timeout in seconds for the check of a cluster at startup. After it, the service starts without the cluster."""
 
 TURN_S = 5.0
-"""Maximum time in seconds for which an allocation waits for trials of the secret on other servers. A rejected password
-ends a trial sooner."""
+"""Maximum time in seconds for which an allocation waits for trials of the secret on other servers. A server takes less
+time than that to reject a password."""
 
 READ_S = 5.0
 """Interval in seconds at which the secret is read again and, while the fleet is stopped, tried on a waiting server."""
@@ -123,7 +122,7 @@ def read_fleet_secret(file: Path) -> bytes:
 
 
 def read_previous_fleet_secret(file: Path | None) -> bytes | None:
-    """Return the previous secret in a file; None if the file is missing or empty, as without a rotation."""
+    """Return the previous secret; None if no file is configured, or if the file is missing or empty (no rotation)."""
     if file is None:
         return None
     try:

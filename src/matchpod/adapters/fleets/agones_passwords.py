@@ -27,8 +27,8 @@ MAX_MISMATCHES = 3
 """Number of consecutive servers that must reject the passwords for the fleet to be stopped."""
 
 PROVEN_S = 10.0
-"""Time in seconds after an accepted password during which servers are tried without a limit. Servers with another
-secret take longer than this to start."""
+"""Time in seconds after an accepted password during which servers are tried without a limit. It is too short for
+servers with another secret to start."""
 
 LOOK_S = 0.5
 """Interval in seconds at which a waiting allocation checks whether another process has ended its trial."""
@@ -63,7 +63,7 @@ class Passwords:
         *,
         trials: SecretTrials | None = None,
     ) -> None:
-        """Call `on_password` for each allocated server, with the secret that its first password was derived from."""
+        """Call `on_password` with the `Fit` of each allocated server whose first password was tried."""
         self._options = options
         self._consoles = consoles
         self._cache = cache
@@ -71,7 +71,7 @@ class Passwords:
         self._trials = trials or LocalTrials()
         self._secrets: tuple[bytes, ...] | None = None
         self._rejections = 0
-        """Number of servers that have rejected the secrets since a server last accepted them, when last read."""
+        """Number of servers that have rejected the secrets since a server last accepted them, as last read."""
         self._proven_until_s = float("-inf")
         self._changed = asyncio.Event()
         # UIDs of the waiting servers that rejected the passwords of all secrets. They are not tried again.
@@ -156,7 +156,7 @@ class Passwords:
             await asyncio.sleep(self._options.read_s)
 
     async def probe(self, waiting: Sequence[AgonesServer], secrets: tuple[bytes, ...]) -> bool | None:
-        """Try the secrets on the newest untried waiting server. Return whether it accepts any; None if unknown."""
+        """Try the secrets on the newest untried waiting server. Return whether one is accepted; None if unknown."""
         untried = [server for server in waiting if server.metadata.uid not in self._rejected_by]
         server = max(untried, key=lambda candidate: candidate.metadata.creation_timestamp or "", default=None)
         console = console_of(place_of_server(server), self._options) if server is not None else None

@@ -16,8 +16,8 @@ REGION_LABEL = "matchpod.dev/region"
 OWNER_LABEL = "matchpod.dev/owner"
 
 EARLY_OWNER = "matchpod"
-"""The value of the owner label in early versions. It is the same for all installations. Such servers may still be in
-use."""
+"""The value of the owner label in early versions, the same for all installations. Servers with this label may still be
+in use."""
 
 LAST_ALLOCATED = "agones.dev/last-allocated"
 """The annotation with the time when a server was last allocated."""
@@ -69,7 +69,7 @@ def lookup_labels(options: AgonesOptions, server_id: str) -> dict[str, str]:
 
 
 def may_be_ours(server: objects.AgonesServer, options: AgonesOptions) -> bool:
-    """True for a server of this region and owner, or of an early version, whose label does not name the owner."""
+    """True for a server of this region whose owner label is ours or EARLY_OWNER, the label of early versions."""
     return has_labels(server, {REGION_LABEL: options.region}) and owner_of(server) in (options.owner, EARLY_OWNER)
 
 

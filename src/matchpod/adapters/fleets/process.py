@@ -76,8 +76,7 @@ INHERITED = ("PATH", "HOME", "USER", "LANG", "LC_ALL", "TZ", "TMPDIR", "LD_LIBRA
 """Names of the environment variables that servers inherit. Other variables may contain secrets of the service."""
 
 PASSWORD_PLACEHOLDER = "{rcon_password}"
-"""The placeholder for the RCON password. All users of the machine can read a command line, and so the password in it.
-"""
+"""The placeholder for the RCON password. In a command line, all users of the machine can read the password."""
 
 _PLACEHOLDERS = frozenset(
     {
@@ -123,9 +122,9 @@ class ProcessOptions(msgspec.Struct, frozen=True, kw_only=True):
     instances: InstanceOptions | None = None
     """How to create a folder for each server; None if all servers run in the same folder."""
     tv_ports: tuple[int, ...] = ()
-    """The GOTV ports: the port at an index belongs to the same server as the port at this index of `ports`."""
+    """The GOTV ports of the servers, in the order of their `ports`."""
     steam_tokens: tuple[str, ...] = ()
-    """The Steam login tokens: the token at an index belongs to the port at this index of `ports`."""
+    """The Steam login tokens of the servers, in the order of their `ports`."""
     start_s: float = START_S
     term_s: float = TERM_S
     owner: str = ""
@@ -302,7 +301,7 @@ class ProcessFleet(FixedSlots):
                 child = spawn(command, stdin=subprocess.DEVNULL)
         finally:
             os.close(log)
-        # The fleet reaps servers by process id. A return code prevents Popen's warning about a running child.
+        # Servers are reaped by process id (`_reap`). With a return code, Popen does not warn about a running child.
         child.returncode = 0
         self._limit_memory(child.pid)
         process = identify(child.pid)
@@ -457,7 +456,7 @@ class ProcessFleet(FixedSlots):
             return processes
 
     def _remove_record(self, server_id: str) -> bool:
-        """Remove the record and files of a server; False if a process of it is running, perhaps just started."""
+        """Remove the record and files of a server; False if one of its processes is running, perhaps just started."""
         with self._changing(server_id):
             if self._records.processes(server_id):
                 return False

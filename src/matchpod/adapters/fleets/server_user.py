@@ -34,7 +34,7 @@ def find_user(name_or_uid: str) -> ServerUser | None:
     except (KeyError, OverflowError):
         if not is_number or int(name_or_uid) >= 2**32 - 1:
             raise ValueError(f"there is no user {name_or_uid}") from None
-        # Common in containers: the uid has no entry in the user database, and the gid has the same number.
+        # Common in containers: the uid has no entry in the user database. Use the same number as the gid.
         user = ServerUser(uid=int(name_or_uid), gid=int(name_or_uid))
     else:
         groups = tuple(os.getgrouplist(entry.pw_name, entry.pw_gid))

@@ -34,7 +34,7 @@ class MalformedAnswerError(KubernetesError):
 class ApiError(KubernetesError):
     """The API answered with an error. `reason` is the API's code for it; it is empty if the answer was plain text.
 
-    `retry_after_s` is how many seconds a busy server asks its clients to wait; None if it does not ask for that.
+    `retry_after_s` is how many seconds a busy server asks its clients to wait; None if it did not name a time.
     """
 
     def __init__(self, status: int, reason: str, message: str, *, retry_after_s: float | None = None) -> None:
@@ -58,7 +58,7 @@ class ApiForbiddenError(RejectedError):
 
 
 class ApiNotFoundError(RejectedError):
-    """404: the object does not exist. Without a reason, the path does not exist."""
+    """404: the object does not exist. If `reason` is empty, the path does not exist."""
 
     @property
     def is_missing_api(self) -> bool:

@@ -31,7 +31,7 @@ class BusyServer:
         if error.retry_after_s is None:
             return
         if now_s >= self._until_s:
-            # Only a probe that finds the server not ready can shorten the wait later.
+            # The wait ends early only if a probe finds the server not ready, and a later probe finds it ready.
             self._is_up, self._was_down, self._probe_at_s = error.status != SERVICE_UNAVAILABLE, False, now_s
         self._error = error
         self._until_s = now_s + max(MIN_WAIT_S, error.retry_after_s)

@@ -108,7 +108,7 @@ class KubernetesClient:
         return self._namespace
 
     async def allocate(self, *, selector: Mapping[str, str], without: str, labels: Mapping[str, str]) -> Allocation:
-        """Allocate a ready server that matches the selector and lacks the label `without`; set these labels on it."""
+        """Allocate a ready server that matches the selector and lacks the label `without`; set `labels` on it."""
         lacks = {"key": without, "operator": "DoesNotExist"}
         spec = {
             "selectors": [{"matchLabels": selector, "matchExpressions": [lacks], "gameServerState": "Ready"}],
@@ -142,7 +142,7 @@ class KubernetesClient:
 
     @asynccontextmanager
     async def watch_servers(self, labels: Mapping[str, str], version: str) -> AsyncIterator[AsyncIterator[WatchEvent]]:
-        """Yield the events since a version of the list. Raise ApiGoneError if it is too old; then list again.
+        """Yield the events since a version of the list. Raise ApiGoneError if it is too old; the caller lists again.
 
         The events end when the server closes the watch. The caller then starts a new watch from the last version.
         """
@@ -200,7 +200,7 @@ class KubernetesClient:
         return path if name is None else f"{path}/{quote(name, safe='')}"
 
     async def _list_all(self, path: str, answer: type[_List], query: Mapping[str, str]) -> _List:
-        """Read a list page by page. If the next page has expired, start again, because pages must have one version."""
+        """Read a list page by page. If the next page has expired, start again: all pages must have the same version."""
         for _ in range(LIST_TRIES):
             try:
                 return await self._list_pages(path, answer, {**query, "limit": str(self._page_size)})

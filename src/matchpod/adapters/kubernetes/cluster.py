@@ -16,7 +16,7 @@ DEFAULT_NAMESPACE = "default"
 
 
 class ClusterSource(msgspec.Struct, frozen=True, kw_only=True):
-    """Where the connection settings are: in a kubeconfig file or, without one, in the pod that the service runs in."""
+    """Where the connection settings are: in a kubeconfig or, if `kubeconfig` is None, in the service's pod."""
 
     kubeconfig: Path | None = None
     context: str | None = None

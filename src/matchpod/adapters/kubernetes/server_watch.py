@@ -24,8 +24,8 @@ MAX_PAUSE_S = 1.5
 because changes must be noticed within two seconds after a cluster is available again."""
 
 REJECTED_PAUSE_S = 5.0
-"""Upper bound in seconds of the backoff while we lack a right or valid credentials, because only a person can change
-that."""
+"""Upper bound in seconds of the backoff while we lack a right or valid credentials. It is longer than MAX_PAUSE_S,
+because only a person can change that."""
 
 RELIST_S = 180.0
 """Interval in seconds at which all servers are listed while the watch works, in case it has missed changes."""

@@ -1,4 +1,4 @@
-"""Send HTTP requests to a cluster. This is the only module that imports httpx, which takes a quarter of a second.
+"""Send HTTP requests to a cluster. Only this module imports httpx, whose import takes a quarter of a second.
 
 The module converts httpx's errors to ours. Redirects are not followed, and proxies in the environment are not used.
 When a busy server asks its clients to wait (Retry-After), this process sends it no requests until the wait is over, or
@@ -160,7 +160,7 @@ class HttpTransport:
                 raise ClusterConfigError("The token contains characters that cannot be sent")
             headers["Authorization"] = f"Bearer {login.token}"
         if request.body is not None:
-            # Agones answers an allocation without a content type with status 500.
+            # Agones answers an allocation that has no content type with status 500.
             headers["Content-Type"] = request.content_type
         try:
             built = pool.client.build_request(

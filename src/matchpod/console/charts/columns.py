@@ -21,7 +21,7 @@ Columns = list[tuple[StoredRound, float]]
 
 
 def place(rounds: Sequence[StoredRound]) -> tuple[Columns, int, list[Mark]]:
-    """Return the columns with gaps between halves and overtimes, the drawing's width, and the labels at its top."""
+    """Return the columns (with gaps between halves and overtimes), the drawing's width, and the labels at its top."""
     columns: Columns = []
     names: list[Mark] = []
     numbers: list[Mark] = []

@@ -32,7 +32,7 @@ def _swaps(rounds: Sequence[StoredRound]) -> list[int]:
 
 
 def _part_names(rounds: Sequence[StoredRound], swaps: list[int]) -> dict[int, str]:
-    """Return, by first round, the names of the parts; parts whose meaning is uncertain are left out."""
+    """Return the names of halves and overtimes by the number of their first round; empty if the names are uncertain."""
     by_number = {record.number: record for record in rounds}
     if not swaps or not {1, swaps[0] - 1} <= by_number.keys():  # the first change of sides may be in a missing round
         return {}

@@ -35,7 +35,7 @@ def presence_lanes(
     team1_name: str | None = None,
     team2_name: str | None = None,
 ) -> Markup:
-    """Draw the lanes from one time to another (ISO 8601). For a match in progress, `ended_at` is the current time.
+    """Draw the lanes from `started_at` to `ended_at` (ISO 8601), which is the current time for a match in progress.
 
     The items may be from several maps of the match, in order.
     """

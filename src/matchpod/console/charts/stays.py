@@ -83,7 +83,7 @@ def _lane(
 
 
 def _spans(changes: Sequence[tuple[bool, float]], window: TimeRange) -> list[TimeRange]:
-    """Return the time ranges from each start to the next end. If an end comes first, the window begins its range."""
+    """Return ranges from a start to the next end. If the first change is an end, its range begins with the window."""
     start, end = window
     spans: list[TimeRange] = []
     since = None if not changes or changes[0][0] else start

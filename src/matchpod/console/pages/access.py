@@ -171,7 +171,7 @@ async def _sessions(visit: Visit, key_names: Mapping[str, str]) -> SessionPage:
 
 
 def _only_key(visit: Visit, *, may_end: bool = False) -> str | None:
-    """Return the only key whose sessions the user may see (or end, if `may_end`); None if all."""
+    """Return the id of the only key whose sessions the user may see (or end, if `may_end`); None for all keys."""
     principal = visit.user.principal
     sees_all = visit.may(Who.OWNER) if may_end else _sees_all(visit.user)
     return None if principal is None or sees_all else principal.key_id

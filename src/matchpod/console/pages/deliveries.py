@@ -72,7 +72,7 @@ async def redeliver(visit: Visit) -> Response:
 
 
 async def redeliver_given_up(visit: Visit) -> Response:
-    """Send all callbacks again whose delivery was given up and that were created since a time."""
+    """Send given-up callbacks again: the oldest that were created since the time in `since`, up to a limit."""
     since = storable((await visit.form()).get("since", "").strip())
     try:
         body = msgspec.json.encode({"since": since})

@@ -69,7 +69,7 @@ async def wall(visit: Visit) -> Response:
 
 
 async def acknowledge(visit: Visit) -> Response:
-    """Acknowledge failed matches, so that the wall hides them: those given, or all that ended before a time."""
+    """Acknowledge failed matches: those in `servers`, or all that ended before `ended_before`. The wall hides them."""
     given, service = await visit.form(), visit.deps.acknowledgements
     if given.get("group", WallGroup.FAILED) != WallGroup.FAILED:  # sent by a page of an earlier version
         raise InvalidParamsError("Only failed matches can be acknowledged.")
@@ -84,7 +84,7 @@ async def acknowledge(visit: Visit) -> Response:
 
 
 async def undo(visit: Visit) -> Response:
-    """Undo the user's own acknowledgements at the given time."""
+    """Undo the acknowledgements that the user made at the time in the field `at`."""
     given = await visit.form()
     await visit.deps.acknowledgements.undo(visit.principal, _time(given.get("at", ""), "at"))
     return await _back(visit, given, "acknowledgement-undone")

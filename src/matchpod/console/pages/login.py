@@ -79,7 +79,7 @@ def _too_often(error: RateLimitError, path: str) -> Response:
 
 
 def _own_path(path: str) -> str:
-    """Return the path and its query if it is a page of the console, else the first page. Never return another site."""
+    """Return path and query of a page of the console (not of the log-in page), otherwise HOME; never another site."""
     is_own = (path == HOME or path.startswith((f"{HOME}/", f"{HOME}?"))) and path.isascii() and path.isprintable()
     return path if is_own and "\\" not in path and not path.startswith(f"{HOME}/login") else HOME
 

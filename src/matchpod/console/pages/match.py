@@ -145,7 +145,7 @@ async def _refresh(visit: Visit, server_id: str) -> None:
 
 
 async def _done(visit: Visit, server_id: str, notice: str, *, place: str = "", number: int = 0) -> Response:
-    """Redirect to the match's page, or to the element of it with the id `place`."""
+    """Redirect to the match's page; with `place`, to the element with this id on the page."""
     await _refresh(visit, server_id)
     path = f"/console/matches/{server_id}"
     if not place:
@@ -201,7 +201,7 @@ def _chosen_map(match: MatchDetail, query: Mapping[str, str]) -> MatchMap | None
 
 
 async def _rulings(visit: Visit, match: MatchDetail) -> Sequence[MadeRuling]:
-    """Return all rulings on an ended match; none if the user may not act on matches."""
+    """Return the rulings on an ended match; none if the user may not act on matches."""
     if not (match.has_ended and visit.may(Who.REFEREE)):
         return ()
     return await visit.deps.details.rulings(visit.principal, match.server_id)
@@ -230,7 +230,7 @@ async def _result(visit: Visit, view: MatchScreen, chosen: MatchMap | None) -> M
 
 
 def _prefilled(view: MatchScreen, query: Mapping[str, str]) -> ActionForm | None:
-    """Return the form that a link in the table of players opens. Where scripts run, they open it without a new page."""
+    """Return the form that a link in the table of players opens. With scripts, it opens without loading a page."""
     found = next((form for form in view.action_forms() if form.type == query.get("act") in OF_A_ROW), None)
     return None if found is None else prefilled(found, query.get("player", ""), query.get("as", ""))
 

@@ -103,7 +103,7 @@ def _back(visit: Visit, given: Mapping[str, str], notice: str, *, number: int) -
 
 
 async def _csv_parts(visit: Visit, query: MatchListQuery) -> AsyncIterator[bytes]:
-    """Yield the newest matches that the query selects as parts of one CSV file, without pages."""
+    """Yield the newest matches on all pages of the query, at most `max_csv_rows`, as parts of one CSV file."""
     heading = csv_heading()
     now_ms = visit.deps.now_ms()
     before_ms = now_ms + 1 if query.before_ms is None else min(query.before_ms, now_ms + 1)

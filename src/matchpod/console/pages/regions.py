@@ -17,7 +17,7 @@ REFRESH: Final[Header] = (b"refresh", b"2")
 
 
 async def table(visit: Visit) -> Response:
-    """Show all regions, with statistics of the last 24 hours: of the user's organization, or for operators of all.
+    """Show all regions, with statistics of the last 24 hours: those of the user's organization; for operators, of all.
 
     Users who may not read matches see the regions without the statistics.
     """

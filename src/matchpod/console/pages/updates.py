@@ -58,7 +58,7 @@ def positions_of(call: Call) -> dict[str, str]:
 
 
 async def _broadcast(visit: Visit, name: str) -> Broadcast:
-    """Return a page's broadcast. ForbiddenError if the user may not read matches; NotFoundError if it is not theirs."""
+    """Return a page's broadcast. ForbiddenError if the user may not read matches; NotFoundError if not this page."""
     if Scope.SERVERS_READ not in visit.principal.scopes:
         raise ForbiddenError(READER_ONLY)
     kind, _, shown = name.partition("/")

@@ -126,7 +126,7 @@ async def delete(visit: Visit) -> Response:
 
 
 async def redeliver_given_up(visit: Visit) -> Response:
-    """Send all deliveries of a webhook again that were given up and created since a time."""
+    """Send given-up deliveries of a webhook again: the oldest created since the time in `since`, up to a limit."""
     webhook_id, since = visit.call.params[0], storable((await visit.form()).get("since", "").strip())
     try:
         body = _json({"since": since})

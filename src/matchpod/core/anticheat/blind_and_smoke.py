@@ -25,13 +25,13 @@ MIN_DISTANCE = 500
 
 MIN_HEADSHOTS = 6
 MIN_HEADSHOT_PERCENT = 20
-"""Minimum number of headshots on unseen enemies for a report, and their minimum share of all gun kills in percent. Real
-logs have 1 such headshot in 167 kills."""
+"""Minimum percentage of headshots on unseen enemies among all gun kills for a report. At least MIN_HEADSHOTS of them
+must be new since the last report. Real logs have 1 such headshot in 167 kills."""
 
 MIN_UNSEEN = 10
 MIN_UNSEEN_PERCENT = 40
-"""Minimum number of kills of unseen enemies for a report, and their minimum share of all gun kills in percent. Real
-logs have 4 such kills in 167."""
+"""Minimum percentage of kills of unseen enemies among all gun kills for a report. At least MIN_UNSEEN of them must be
+new since the last report. Real logs have 4 such kills in 167."""
 
 
 class BlindAndSmoke(msgspec.Struct, tag=True):
@@ -78,7 +78,7 @@ class BlindAndSmoke(msgspec.Struct, tag=True):
         return CheatSuspected(kill.at_ms, kill.killer, KIND, self._reason(), kill.weapon)
 
     def _is_suspicious(self) -> bool:
-        """True if headshots or all unseen kills are a large share, and enough of them are new since the last report."""
+        """True if unseen kills, or headshots among them, are a large share and enough are new since the last report."""
         has_headshots = self.headshots - self.told_headshots >= MIN_HEADSHOTS
         has_unseen = self.unseen - self.told_unseen >= MIN_UNSEEN
         return (has_headshots and self.headshots * 100 >= self.kills * MIN_HEADSHOT_PERCENT) or (

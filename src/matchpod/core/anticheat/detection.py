@@ -1,4 +1,4 @@
-"""Define a detection: a hint for human review, never a verdict. The number per match is limited."""
+"""Define a detection: a hint for human review, never a verdict. The number of detections per match is limited."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ class Detection(msgspec.Struct, frozen=True, kw_only=True):
 
 
 def add_detection(kept: list[Detection], found: Detection) -> bool:
-    """Append a detection unless the list is full or has one for this player, kind, map and round. True if appended."""
+    """Append a detection, unless `kept` is full or already has its player, kind, map and round. True if appended."""
     if len(kept) >= MAX_DETECTIONS or any(_key(old) == _key(found) for old in kept):
         return False
     kept.append(found)

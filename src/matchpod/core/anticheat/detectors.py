@@ -1,8 +1,8 @@
 """Run all cheat detectors over the kills of a match, separately for each player.
 
 Only kills of human enemies by humans from MapLive to MapEnded count; bots are too easy to hit. A restart of a map
-discards its evidence, because the kills may be from a knife round. A restored backup keeps the evidence, since the
-kills happened, unless no round is kept. To add a detector, write its module and add its class to `Detector`.
+discards its evidence, because the kills may be from a knife round. So does a backup that keeps no round; other backups
+keep the evidence, since the kills happened. To add a detector, write its module and add its class to `Detector`.
 """
 
 from __future__ import annotations

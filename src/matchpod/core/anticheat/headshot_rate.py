@@ -3,7 +3,7 @@
 Only rifles, submachine guns and pistols count. Sniper rifles kill with body shots, shotguns and machine guns hit heads
 by spread, and knives, fire, grenades and the taser cannot hit heads. The base rate is higher than that of any known
 player: the highest published career rate is 68.1 % of 27,501 kills, and most professionals have 45 to 55 %. The test is
-repeated as kills are added, which adds false positives: in all, 1 in 1,400 over 30 aimed kills at the base rate.
+repeated as kills are added, which adds false positives: 1 in 1,400 players at the base rate within 30 aimed kills.
 """
 
 from __future__ import annotations

@@ -38,8 +38,8 @@ SPRAYED = (AIMED | SNIPERS) - SINGLE_SHOT
 
 SINGLE_SHOT_HEADSHOTS = 3
 SPRAYED_HEADSHOTS = 4
-"""Minimum number of headshots in a burst: with single-shot guns only, and with any automatic or burst-fire gun. In a
-real log, honest rifle players had 4 headshots within 3 s, and twice 2 within 1 s."""
+"""Minimum number of headshots in a burst if any gun is automatic or burst-fire; otherwise SINGLE_SHOT_HEADSHOTS. In a
+real log, honest rifle players had 4 headshots within 3 s once, and 2 headshots within 1 s twice."""
 
 MIN_BURSTS = 2
 """Minimum number of bursts before the first report, and of further bursts before each further report."""
@@ -53,7 +53,7 @@ class Headshot(msgspec.Struct, frozen=True, gc=False):
 
 
 class KillBursts(msgspec.Struct, tag=True):
-    """Bursts of one player. `recent` has the last headshot on each victim, `told_bursts` the number last reported."""
+    """Bursts of one player. `recent` has the last headshot per victim; `told_bursts` is `bursts` at the last report."""
 
     recent: dict[PlayerId, Headshot] = {}
     bolt_at_ms: int | None = None

@@ -21,7 +21,7 @@ CONFIRM_MS: Final = 60_000
 plugin may reject a command for several seconds before it accepts a retry."""
 
 MAX_ROUND_MS: Final = 600_000
-"""Timeout in ms for a pause that is requested during a round. It takes effect only after the round."""
+"""Timeout in ms for confirming a pause that is requested during a round: the pause begins only after the round."""
 
 MIN_SAID_BYTES: Final = 24
 """Minimum size of a chat text in bytes; shorter texts are padded with spaces. The `say` command is then longer than any
@@ -137,7 +137,7 @@ class ActionChange(msgspec.Struct, frozen=True):
     detail: str | None = None
 
     def is_after(self, state: ActionState, detail: str | None) -> bool:
-        """True if this change is newer than the given state and detail of the action."""
+        """True if this change is newer than `state` and `detail`, an earlier observation of the same action."""
         return not state.is_final and (self.state, self.detail) != (state, detail) and self.state.rank >= state.rank
 
 

@@ -109,7 +109,7 @@ class MatchAlarms(MatchState, kw_only=True):
         return self._returning_since_ms() if first_ms is None else first_ms
 
     def _returning_since_ms(self) -> int | None:
-        """Return since when the match has waited for players who left or are loading; None if it is not waiting."""
+        """Return when the match began to wait for players who left or are loading; None if it is not waiting."""
         if self.roster_broken_ms is not None or not self._awaits_roster():
             return self.roster_broken_ms
         return self.presence.loading_since_ms()

@@ -15,12 +15,12 @@ from typing import Final
 import msgspec
 
 TOLERANCE_MS: Final = 500
-"""Tolerance in ms: if computed times lag further behind the posts, the speed is measured again. Arrival times of posts
-vary."""
+"""Maximum time in ms by which computed times may lag behind the posts, because arrival times vary. If they lag further,
+or are ahead of a post, the speed is measured again."""
 
 MAX_STRETCHES: Final = 2000
-"""Maximum number of stored stretches. A typical sandbox match has several hundred. At the maximum, a new one replaces
-the last."""
+"""Maximum number of stored stretches. A typical sandbox match has several hundred. At the maximum, a new
+stretch replaces the last."""
 
 
 class Stretch(msgspec.Struct, frozen=True, array_like=True, gc=False):
@@ -35,16 +35,16 @@ class Stretch(msgspec.Struct, frozen=True, array_like=True, gc=False):
     lasts_ms: int = 0
 
     def ours(self, at_ms: int) -> int:
-        """Convert a game time to our time, extrapolating after the stretch. Earlier times yield its beginning."""
+        """Convert a game time to our time, extrapolating after the stretch. Earlier times convert to its beginning."""
         return self.our_ms + max(0, at_ms - self.from_ms) * self.lasts_ms // self.per_ms
 
 
 class GameTimes(msgspec.Struct):
-    """The relation between game time and our time in a match. They are equal without posts, as for real servers."""
+    """The relation between game time and our time in a match. Equal while no post is added, as for real servers."""
 
     stretches: list[Stretch] = []
     until_ms: int = 0
-    """The game time of the newest post. Later game times are converted as if they were this one."""
+    """The game time of the newest post. Later game times are converted as if they were `until_ms`."""
 
     def add_post(self, sent_ms: int, received_ms: int) -> None:
         """Record when a post was sent, in game time, and when it was received. Earlier times convert as before."""

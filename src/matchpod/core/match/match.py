@@ -387,9 +387,9 @@ class Match(MatchActions, kw_only=True):
         return self._request_next_step(now_ms) if self._move(Trigger.ROSTER_READY) else []
 
     def _track_roster(self, now_ms: int) -> None:
-        """Record since when the roster has been incomplete, and since when play waits for the players to start it.
+        """Record when the roster became incomplete, and when the match began to wait for its players to start play.
 
-        The second time is not reset when a player leaves and returns.
+        The time at which the wait began is not reset when a player leaves and returns.
         """
         if self.start_awaited_ms is None and self._awaits_start():
             self.start_awaited_ms = now_ms

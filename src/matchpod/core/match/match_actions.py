@@ -76,7 +76,7 @@ class MatchActions(MatchAlarms, kw_only=True):
     # --- what is possible ------------------------------------------------------------------------------------------
 
     def obstacle(self, action_type: ActionType) -> Obstacle | None:
-        """Return why no action of this type is possible now, regardless of its fields; None if one may be possible."""
+        """Return why actions of this type are impossible now, whatever their fields; None if some may be possible."""
         rule = ACTIONS[action_type]
         if self.phase not in rule.phases:
             return _PHASES[self.phase]
@@ -176,7 +176,7 @@ class MatchActions(MatchAlarms, kw_only=True):
                 self._change(record, ActionState.SENT, record.detail)
 
     def open_action(self, action_id: str) -> ActionRecord | None:
-        """Return an action that is neither done nor failed; None if there is none with this id."""
+        """Return the action with this id if it is open (neither done nor failed), else None."""
         record = self.actions.get(action_id)
         return None if record is None or record.state.is_final else record
 
@@ -201,7 +201,7 @@ class MatchActions(MatchAlarms, kw_only=True):
         return record
 
     def _refuse_action(self, action: ActionRequest, why: str, now_ms: int) -> None:
-        """Record an action as failed that was possible when the service accepted it, but is no longer possible."""
+        """Record that an action failed: it was possible when the service accepted it, but is no longer possible."""
         if len(self.actions) < MAX_ACTIONS:
             self._finish_action(self._add_action(action, now_ms), why)
         else:

@@ -200,12 +200,12 @@ class PlayedMap(msgspec.Struct, kw_only=True):
         self.winner = Winner.of(team1, team2)
 
     def unreported_end(self) -> MapEnded:
-        """Return the missing end event of a map that has reached its final score."""
+        """Return an end event for a map that has reached its final score, but whose end was not reported."""
         at_ms = self.last_event_at_ms or 0
         return MapEnded(at_ms, self.played_name or self.name, self.team1_score, self.team2_score, is_complete=False)
 
     def time_limit_end(self, minutes: float) -> MapEnded:
-        """Return the missing end event of a timed map, dated to the time limit or to an earlier last event."""
+        """Return an end event for a timed map, dated to the time limit or to the last event, whichever is earlier."""
         started_ms = self.started_at_ms or 0
         at_ms = min(self.last_event_at_ms or started_ms, started_ms + round(minutes * 60_000))
         return MapEnded(at_ms, self.name, self.team1_score, self.team2_score)
@@ -240,7 +240,7 @@ class PlayedMap(msgspec.Struct, kw_only=True):
                 self.round_number = self.latest_round = self.team1_side = None
             case SidesSwapped():
                 self.team1_side = event.team1_side
-                # In the first round this means that lines were lost, and that the assumed sides were wrong.
+                # A change of sides in round 1 means that lines were lost, and that the assumed sides were wrong.
                 self.start_side = event.team1_side if self.round_number == 1 else self.start_side
             case RoundRestored():
                 self._restore(event)

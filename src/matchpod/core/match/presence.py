@@ -56,7 +56,7 @@ class Presence(msgspec.Struct, kw_only=True):
     until the next map loads. `loaded_map` is the map that was loaded last. `is_cut` is True if log lines were lost
     before that load; some players may then have left without a log line. `doubt_since_ms` is when log lines were last
     lost; None once the console's list of players matches the players tracked here. `seen` and `unseen` map a player to
-    the time since when that list has contained or lacked them. `has_list` is True once that list has confirmed who is
+    the time from which that list has contained or lacked them. `has_list` is True once that list has confirmed who is
     on the server since the last loss, even if clients are still loading. `left` has the players who left for another
     reason than a map change. `guests` has the spectators and coaches on the server. `excused` has the listed players
     without whom play was started; the match does not wait for them until they connect.
@@ -175,7 +175,7 @@ class Presence(msgspec.Struct, kw_only=True):
         return None if connection is None else connection.loading_ms
 
     def complete_since_ms(self) -> int | None:
-        """Return when the last awaited player entered; None if one of them has not entered, or without a roster."""
+        """Return when the last awaited player entered; None if any has not entered, or no player is awaited."""
         awaited = self.awaited
         entered = [self.connected[player].entered_ms for player in awaited if player in self.connected]
         known = [at_ms for at_ms in entered if at_ms is not None]
@@ -269,7 +269,7 @@ class Presence(msgspec.Struct, kw_only=True):
             self.teams[event.player_id] = event.team
         connection.name = event.name
         connection.side = event.side
-        # After a map ends, the game still moves players between sides. This is no proof that they entered the next map.
+        # After a map ends, the game still moves players between sides, even if they have not entered the next map.
         if connection.entered_ms is None and event.side is not None and not self.is_map_over:
             connection.entered_ms, connection.loading_ms = now_ms, None
 

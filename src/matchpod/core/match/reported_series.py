@@ -73,7 +73,7 @@ class ReportedSeries(msgspec.Struct, kw_only=True, omit_defaults=True):
         return next((index for index in later if is_same_map(loaded, map_name(settings, index))), number)
 
     def end_maps_before(self, number: int, settings: GameSettings, maps: list[PlayedMap]) -> None:
-        """End all maps before this number, including maps that do not appear in the log at all."""
+        """End all maps before map `number`, including maps that do not appear in the log at all."""
         while maps[-1].number + maps[-1].is_finished < number:
             if maps[-1].is_finished:
                 maps.append(PlayedMap.upcoming(settings, maps[-1].number + 1))
@@ -119,7 +119,7 @@ class ReportedSeries(msgspec.Struct, kw_only=True, omit_defaults=True):
         return not unknown_maps(maps) or self.score is not None or self.is_decided(maps)
 
     def unassigned_wins(self, maps: Sequence[PlayedMap]) -> tuple[int, int] | None:
-        """Return each team's wins in the final score beyond the known wins; None without a score that fits them."""
+        """Return each team's wins in the final score beyond the known wins; None if no score fits them."""
         return None if self.score is None else self.rules.unassigned_wins(self.score, winners_of(maps))
 
     def accounts_for(self, maps: Sequence[PlayedMap]) -> bool:

@@ -9,7 +9,7 @@ map. Counts are used only if they cannot belong to another map; otherwise the sh
 #   A report that contradicts these counts belongs to another map.
 # - A map that is not live yet has no shots. A report that names such a map may belong to the current map.
 #   It does if it repeats counts of the current map and ends with the current map's last round.
-# - A report that names the live map, but has a round that it has not reached, may belong to the previous map.
+# - A report that names the live map, but has a round that the map has not reached, may belong to the previous map.
 #   It does if the last round of that map has no count yet, and the report repeats its counts and ends with that round.
 #   If the last round of the previous map has a count, the report is ahead of the log and belongs to the live map.
 
@@ -37,7 +37,7 @@ class ReportedShots(msgspec.Struct, omit_defaults=True):
     final_map: int | None = None
     """Number of the map whose newest report was its final report."""
     misplaced: int = 0
-    """Number of reports with counts that were ignored because it is uncertain which map they belong to."""
+    """Number of reports that were ignored because their map is uncertain. Reports without counts are not included."""
 
     def read(
         self,
@@ -49,7 +49,7 @@ class ReportedShots(msgspec.Struct, omit_defaults=True):
         sequence: int | None = None,
         is_final: bool = False,
     ) -> list[ShotsCounted]:
-        """Return the new counts of a report as events of the map to which they belong; empty if it is uncertain."""
+        """Return the new counts of a report as events of the map they belong to; empty if the map is uncertain."""
         self.has_counter = True
         counted = {number: players for number, players in counts.items() if players}
         played = _map_of(maps, map_number, counted)

@@ -30,8 +30,8 @@ class MatchState(msgspec.Struct, kw_only=True):
     `asked_at_ms` is when the last StartPlay or LoadMap was requested; None once the server has carried it out.
     `roster_broken_ms` is when a listed player was first absent although all had joined, while no map is live; None once
     all have entered or play is requested. `is_start_ordered` is True if a person ordered the next map to begin without
-    the missing players. `start_awaited_ms` is since when the match waits for its players, who are all there, to start
-    the next map themselves; None once that map is live. `disturbed_ms` is when players may last have been unable to
+    the missing players. `start_awaited_ms` is when the match began to wait for its players, who are all there, to start
+    the next map; None once that map is live. `disturbed_ms` is when players may last have been unable to
     join or to be logged as joined, because lines were lost or the server was silent or replaced. `extra_join_ms` is the
     time that actions added to the current time to join. `action_changes` has every state of every action, in order;
     `open_actions` has the actions that are neither done nor failed.
@@ -80,13 +80,13 @@ class MatchState(msgspec.Struct, kw_only=True):
 
     @property
     def map_number(self) -> int:
-        """The number of the current map, or between maps of the next map. After the match, that of the last map."""
+        """The number of the current map; between maps, that of the next map; after the match, that of the last map."""
         has_next = self.current_map.is_finished and self.phase is not MatchPhase.OVER
         return self.current_map.number + has_next
 
     @property
     def series_score(self) -> tuple[int, int]:
-        """The number of maps won by each team, including maps given before the series.
+        """The number of maps won by each team, including maps that count as won before the series.
 
         If a finished match has a map with an unknown winner, this is the score that the plugin reported, if any.
         """

@@ -15,8 +15,8 @@ UPLOAD_BEGINS_S = 60.0
 plugin waits 29.5 s before it uploads."""
 
 MIN_UPLOAD_BEGINS_S = 10.0
-"""Minimum in seconds of the time within which an upload must begin: the machine that uploads runs at normal speed in
-any game."""
+"""Lower limit in seconds of the time within which an upload must begin. It matters in accelerated games, because the
+machine that uploads runs at normal speed."""
 
 
 class Timers(msgspec.Struct, frozen=True, kw_only=True):
@@ -28,7 +28,7 @@ class Timers(msgspec.Struct, frozen=True, kw_only=True):
     """Grace period for players to reconnect after all of them left a live map. A brief network outage must not end the
     match."""
     idle_s: float = 600.0
-    """Time to return after all players left before play began. If none of them returns, the match is canceled."""
+    """Time for players to return if all of them leave before play begins. If none returns, the match is canceled."""
     max_duration_s: float = 6 * 3600.0
     """Maximum length of a match: longer than any bo5. A match that still runs after this time was abandoned."""
     team_choice_s: float = 20.0
@@ -42,12 +42,12 @@ class Timers(msgspec.Struct, frozen=True, kw_only=True):
     ask_again_s: float = 60.0
     """Interval at which an unconfirmed start or map change is requested again. Both usually take half as long."""
     dm_end_margin_s: float = 30.0
-    """Time from the time limit of a deathmatch to its end by our clock, needed as the game's end line is unreliable."""
+    """Time after a deathmatch's time limit at which we end it by our clock, as the game's end line is unreliable."""
     dm_minute_s: float = 60.0
     """Length in seconds of one requested minute of deathmatch; shorter in accelerated time."""
     demo_s: float = 0.0
-    """Extension of the timeouts between two maps, so that our map changes do not cut a recording short; 0 without
-    recording."""
+    """Extension of the timeouts between two maps, so that our map changes do not cut a recording short; 0 if the
+    match is not recorded."""
 
     @staticmethod
     def of(settings: GameSettings) -> Timers:

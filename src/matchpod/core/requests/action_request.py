@@ -74,7 +74,7 @@ FIELDS: Final[tuple[AnyField, ...]] = (TYPE, *VALUES, REASON, BY)
 
 
 def read_action_request(body: object, action_id: str) -> ActionRequest:
-    """Return the validated request, with this id. Raise InvalidParamsError with all faults if it is invalid."""
+    """Return the validated request with `action_id`. Raise InvalidParamsError with all faults if `body` is invalid."""
     faults = Faults()
     fields = Fields.of(body, FieldPath(), FIELDS, faults)
     if fields is None:

@@ -13,7 +13,7 @@ MAX_NUMBER: Final = 1_000
 
 
 def read_demo_query(pairs: Sequence[tuple[str, str]]) -> int | None:
-    """Return the number of the demo; None if it is not given. Raise InvalidParamsError with all faults."""
+    """Return the number of the demo; None if the query has none. Raise InvalidParamsError with all faults."""
     fields = QueryFields(pairs, (NUMBER,))
     number = fields.integer(NUMBER, at_least=1, at_most=MAX_NUMBER)
     fields.check()

@@ -126,7 +126,7 @@ def boolean() -> FieldRule[bool]:
 
 
 def integer(minimum: int, maximum: int) -> FieldRule[int]:
-    """Return the rule for an integer within these bounds."""
+    """Return the rule for an integer from `minimum` to `maximum`."""
 
     def read(value: object, path: FieldPath, faults: Faults) -> int | None:
         found = _read_number(value, minimum, maximum, is_whole=True)
@@ -139,7 +139,7 @@ def integer(minimum: int, maximum: int) -> FieldRule[int]:
 
 
 def even(minimum: int, maximum: int) -> FieldRule[int]:
-    """Return the rule for an even integer within these bounds."""
+    """Return the rule for an even integer from `minimum` to `maximum`."""
     whole = integer(minimum, maximum)
 
     def read(value: object, path: FieldPath, faults: Faults) -> int | None:
@@ -153,7 +153,7 @@ def even(minimum: int, maximum: int) -> FieldRule[int]:
 
 
 def number(minimum: int, maximum: int) -> FieldRule[float]:
-    """Return the rule for a number within these bounds. The number may have a fraction."""
+    """Return the rule for a number from `minimum` to `maximum`. The number may have a fraction."""
 
     def read(value: object, path: FieldPath, faults: Faults) -> float | None:
         found = _read_number(value, minimum, maximum, is_whole=False)

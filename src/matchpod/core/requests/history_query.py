@@ -128,7 +128,7 @@ def read_map_id(text: str) -> str | None:
 
 
 def read_series_id(text: str) -> str | None:
-    """Return an id of a series, in the form of its `id` or `seriesId`, as it is stored; None if the text is neither."""
+    """Return the `id` or `seriesId` of a series as stored; None if the text has neither form."""
     return text if _SERIES_ID.fullmatch(text) else read_map_id(text)
 
 

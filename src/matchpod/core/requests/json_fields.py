@@ -100,7 +100,7 @@ class Fields:
 
     @staticmethod
     def of(value: object, path: FieldPath, known: Sequence[AnyField], faults: Faults) -> Fields | None:
-        """Return the fields of an object, adding a fault for each unknown field; None and a fault for a non-object."""
+        """Return an object's fields; add a fault per unknown field. For a non-object, add a fault and return None."""
         if not isinstance(value, dict):
             faults.add(Fault(FaultCode.NOT_AN_OBJECT, path=path))
             return None

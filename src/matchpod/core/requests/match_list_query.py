@@ -48,12 +48,12 @@ class ListedOutcome(StrEnum):
 
 
 class MatchListQuery(msgspec.Struct, frozen=True, kw_only=True):
-    """Filters and page of the list of matches, by creation time: `from_ms` is inclusive, `before_ms` exclusive."""
+    """The filters and the page number of a list. `from_ms` (inclusive) and `before_ms` limit the creation time."""
 
     page: int = 1
     page_size: int = DEFAULT_PAGE_SIZE
     words: tuple[str, ...] | None = None
-    """Search words. Only matches that have, for each of them, a word that begins with it; None without a search."""
+    """Search words: a match must have a word that begins with each of them. None if the query has no search."""
     outcome: ListedOutcome | None = None
     status: ServerStatus | None = None
     phase: PublicPhase | None = None

@@ -17,7 +17,7 @@ from matchpod.core.requests.json_fields import Faults
 from matchpod.core.requests.text_rules import nearest, printable
 
 _MAX_DIGITS: Final = 18
-"""Maximum number of digits of a number. A longer number exceeds every limit, so it is cut after one more digit."""
+"""Maximum number of digits of a number. A longer number exceeds every limit, so only one more digit is read."""
 MAX_HINTS: Final = 4
 """Maximum number of faults that suggest a name. Finding a name is slow, and a query may have 1,000 unknown names."""
 

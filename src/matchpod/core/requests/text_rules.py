@@ -49,7 +49,7 @@ MAX_QUOTED = 64
 """Maximum number of characters of a caller's text that an error message quotes: enough to identify the text."""
 
 MAX_COMPARED = 10
-"""Maximum number of known names that are fully compared with an unknown name: those that share most letter pairs."""
+"""Maximum number of known names that are fully compared with an unknown name: those with most of its letter pairs."""
 
 PLAYER_ID = "7656119[0-9]{10}"
 """Pattern of a 64-bit player id."""
@@ -104,7 +104,7 @@ def nearest(name: str, known: Iterable[str]) -> str | None:
     """Return the known name that is closest to `name`, ignoring case; None if no known name is similar."""
     by_folded = {candidate.casefold(): candidate for candidate in known}
     folded = name[:MAX_QUOTED].casefold()[:MAX_QUOTED]
-    # Cheap filters come first, because a full comparison of a name with 500 others takes 20 ms.
+    # Cheap filters come first, because a full comparison with 500 known names takes 20 ms.
     # Two names are never similar if the ratio of their lengths exceeds 7 to 3.
     candidates = [other for other in by_folded if 7 * min(len(other), len(folded)) >= 3 * max(len(other), len(folded))]
     pairs = {folded[at : at + 2] for at in range(len(folded) - 1)}

@@ -251,7 +251,7 @@ def _read_overtime(fields: Fields) -> Overtime | None:
 
 
 def _read_on_no_show(fields: Fields, teams: tuple[TeamRoster | None, ...]) -> OnNoShow:
-    """Return what happens if players are missing. Each of `teams` is None if it is absent or invalid."""
+    """Return what happens if players do not join in time. Each of `teams` is None if it is absent or invalid."""
     found = fields.read(table.ON_NO_SHOW) or OnNoShow.CANCEL
     is_invalid = fields.has(table.TEAMS) and None in teams
     if found is OnNoShow.FORFEIT and not is_invalid and not all(team is not None and team.players for team in teams):

@@ -59,7 +59,7 @@ class OrphanWatch:
         self._since: dict[str, int] = {}
 
     def plan(self, running: Sequence[RunningServer], known: KnownMatches, now_ms: int) -> SweepPlan:
-        """Plan a sweep. The first sweep after a start releases only servers whose match has ended."""
+        """Plan a sweep. A process's first sweep releases only servers with an ended match or a confirmed release."""
         ended = [found.server_id for found in running if found.is_own is not False and found.server_id in known.ended]
         matches = {*known.open, *known.ended}
         strange = [server for server in running if server.server_id not in matches]

@@ -28,7 +28,7 @@ def share_of(due: int, own: int, others: Sequence[ReplicaLoad]) -> int:
     """
 
     def needed(count: int) -> int:
-        """Return how many matches must be due so that this process gets `count` after the others reached its level."""
+        """Return how many matches must be due for this process to get `count`; processes with fewer go first."""
         return count + sum(other.added_up_to(own + count - 1) for other in others)
 
     return bisect_right(range(1, due + 1), due, key=needed)

@@ -28,12 +28,12 @@ TOGETHER_FACTOR: Final = 3
 service, and a host usually stalls for less than a minute."""
 
 NO_POSTS_MS: Final = 180_000
-"""Timeout in ms for log posts. A server that answers is lost if no post arrives within this time after its log address
-was registered again."""
+"""Timeout in ms for log posts. A server whose console answers is lost if no post arrives within this time after its log
+address was registered again."""
 
 MAX_SHARED: Final = 100
-"""Maximum number of silent servers per region that a process reports to other processes: the number of matches that a
-wall shows. If a whole region is silent, the report needs about 9 KB per heartbeat."""
+"""Maximum number of silent servers per region that a process reports to other processes: the number of matches that
+the console's wall shows. If a whole region is silent, the report needs about 9 KB per heartbeat."""
 
 
 class FleetReport(StrEnum):
@@ -154,7 +154,7 @@ def find_together(silence: Silence, others: Mapping[str, Silence], limits: LossL
 
 
 def newest_of_each_region(silences: Mapping[str, Silence]) -> dict[str, Silence]:
-    """Return the newest silences per region, at most MAX_SHARED. Servers of other processes may have the same cause."""
+    """Return the newest silences per region, at most MAX_SHARED, which other processes compare with their silences."""
     found: dict[str, Silence] = {}
     counts = Counter[str]()
     for key, silence in sorted(silences.items(), key=lambda item: item[1].since_ms, reverse=True):

@@ -41,8 +41,8 @@ def buy_type(
 ) -> BuyType | None:
     """Return the buy type of a team from its players' money and equipment; None if it is not certain.
 
-    Some equipment values may be unknown if all possible values give the same type. `most_of_team` is the maximum value
-    of the team's equipment, if known. It is ignored if the team carries more, because some equipment was free.
+    With unknown equipment values, the type is certain if all their possible values give the same type. `most_of_team`
+    is the team's maximum equipment value, if known. It is ignored if the team carries more: some equipment was free.
     """
     starts = [amount for amount in money if amount is not None]
     values = [amount for amount in equipment if amount is not None]

@@ -78,10 +78,10 @@ def compare(
     round_number: int,
     was_restored: bool = False,
 ) -> list[Discrepancy]:
-    """Return the differences above the tolerance that are new or have changed since those in `known`.
+    """Return the differences above the tolerance that are not in `known`, or have changed by more than the tolerance.
 
-    With `known`, there are at most MAX_DISCREPANCIES. `rows` has the counters of each player in all rounds. For speed,
-    only compared counters are summed, each with `sum`, because this function runs every round.
+    Including `known`, there are at most MAX_DISCREPANCIES. `rows` has the counters of each player in all rounds. Only
+    compared counters are summed, each with `sum`, for speed: this function runs every round.
     """
     tolerances = _AFTER_RESTORE if was_restored else _TOLERANCES
     reported = {(found.player_id, found.field): found.ours - found.game for found in known}

@@ -19,7 +19,7 @@ def kd_ratio(kills: int, deaths: int) -> float:
 
 
 def adr(damage: int, rounds: int) -> float:
-    """Average damage per round played; 0 without rounds."""
+    """Average damage per round played; 0 if no round was played."""
     return round(damage / rounds, 2) if rounds > 0 else 0.0
 
 
@@ -29,7 +29,7 @@ def kast_percent(kast_rounds: int, rounds: int) -> float:
 
 
 def impact(kills: int, assists: int, rounds: int) -> float:
-    """The impact rating; 0 without rounds."""
+    """The impact rating; 0 if no round was played."""
     if rounds <= 0:
         return 0.0
     return round((_IMPACT_PER_KILL * kills + _IMPACT_PER_ASSIST * assists) / rounds + _IMPACT_OFFSET, 2)
@@ -43,7 +43,7 @@ def accuracy(hit: int | None, fired: int | None) -> float | None:
 
 
 def kpm(kills: int, duration_s: float) -> float:
-    """Kills per minute; 0 without a duration."""
+    """Kills per minute; 0 if the duration is 0."""
     return round(kills * 60 / duration_s, 2) if duration_s > 0 else 0.0
 
 

@@ -283,7 +283,7 @@ class Ledger(msgspec.Struct, omit_defaults=True):
         self.rows += record.rows
 
     def _drop_replayed(self, number: int) -> None:
-        """Drop the rounds after this number, which are played again after a restore whose lines are lost.
+        """Drop the rounds after round `number`, which are played again after a restore whose lines are lost.
 
         These rounds stay incomplete, because it is not certain which lines belong to their first attempt.
         """
@@ -307,7 +307,7 @@ class Ledger(msgspec.Struct, omit_defaults=True):
         return max([0, *self.missing_rounds[-1:], *(record.number for record in self.rounds[-1:])])
 
     def _mark_missing_before(self, number: int) -> None:
-        """Record as missing all rounds before this number that are not in the log."""
+        """Record as missing all rounds before round `number` that are not in the log."""
         missing = range(self._last_number() + 1, min(number, MAX_ROUND_NUMBER))
         if missing:
             self.missing_rounds.extend(missing)

@@ -48,7 +48,7 @@ class MvpReports(msgspec.Struct, omit_defaults=True):
             totals[player_id] = total
 
     def drop_after(self, number: int) -> None:
-        """Drop the reports of all rounds after this round, because they are played again."""
+        """Drop the reports of all rounds after round `number`, because these rounds are played again."""
         self.game = {counted: totals for counted, totals in self.game.items() if counted <= number}
         self.plugin = {counted: totals for counted, totals in self.plugin.items() if counted <= number}
         self.stale = {}

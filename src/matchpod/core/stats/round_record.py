@@ -114,7 +114,7 @@ class RoundRecord(msgspec.Struct, omit_defaults=True):
     has_money_lines: bool = False
     # True if the game printed its own statistics after this round.
     has_game_counts: bool = False
-    # The maximum number of rows of this round, and their number. Further rows are counted, but not stored.
+    # The maximum number of rows stored for this round, and the number of its rows, including those not stored.
     max_rows: int = MAX_ROWS
     rows: int = 0
 

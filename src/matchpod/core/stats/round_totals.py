@@ -62,7 +62,7 @@ def _compute_trades(record: RoundRecord) -> None:
 
 
 def _is_trade(record: RoundRecord, fall: Fall, revenge: Fall) -> bool:
-    """True if `revenge` kills the killer of a teammate within the trade window."""
+    """True if `revenge` kills, within the trade window, the enemy who killed a teammate in `fall`."""
     if fall.killer != revenge.victim or not fall.is_enemy or revenge.at_ms - fall.at_ms > TRADE_WINDOW_MS:
         return False
     if revenge.killer is None or revenge.killer == fall.victim:  # a grenade of the dead player: not a trade

@@ -14,7 +14,7 @@ from matchpod.core.views.progress import PublicPhase
 from matchpod.core.views.shown_text import sanitize
 
 ROSTER_MS: Final = 120_000
-"""Remaining time to join, in ms, from which on an incomplete roster needs attention."""
+"""An incomplete roster needs attention once the remaining time to join is at most this number of ms."""
 RECONNECT_MS: Final = 20_000
 """Time in ms for which a player may be away from a live map without a notice. Most reconnect in less time."""
 PAUSED_MS: Final = 300_000
@@ -24,9 +24,9 @@ CALL_MS: Final = 600_000
 CALL_WORD: Final = "!admin"
 PENDING: Final = "pending"
 TRIES: Final = "tries"
-"""Kinds of attention whose cause is usually the region of the match."""
+"""TRIES and PENDING are the kinds of attention whose cause is usually the region of the match."""
 SEVERAL_TRIES: Final = 2
-"""Minimum number of matches on a second or later server from which on the region is assumed to be the cause."""
+"""If at least this number of matches needed a second or later server, the region is assumed to be the cause."""
 LEADS: Final = "leads"
 """The kind of attention for anti-cheat detections."""
 
@@ -46,7 +46,7 @@ class Urgency(IntEnum):
 
 
 class Attention(msgspec.Struct, frozen=True, kw_only=True):
-    """A reason to look at a match. `text` is constant: times are counters, up from `since_ms` or down to `until_ms`."""
+    """A reason to look at a match. `text` is constant; a counter runs up from `since_ms` or down to `until_ms`."""
 
     urgency: Urgency
     kind: str
@@ -107,15 +107,15 @@ class Situation(msgspec.Struct, frozen=True, kw_only=True):
     join_until_ms: int | None = None
     """When the time to join ends; None if it is not running."""
     silent_ms: int | None = None
-    """Since when the server has been silent (`core.servers.server_loss.Silence`); None if it is not silent."""
+    """When the server fell silent (`core.servers.server_loss.Silence`); None if it is not silent."""
     paused_ms: int | None = None
-    """Since when the match has been paused; None if it is not paused."""
+    """When the current pause began; None if the match is not paused."""
     called_ms: int | None = None
     """When a player last asked for an admin."""
     call: str = ""
     """The chat message of the player who last asked for an admin."""
     pending_ms: int | None = None
-    """Since when the match has waited for a free server; None if it is not waiting."""
+    """When the match began to wait for a free server; None if it is not waiting."""
     tries: int = 0
     """Number of servers that the match was given before its current server."""
     lost_rounds: int = 0
@@ -132,7 +132,7 @@ def attention_of(situation: Situation) -> tuple[Attention, ...]:
 
 
 def urgency_of(reasons: Sequence[Attention]) -> int:
-    """Return the highest urgency of these reasons, which `attention_of` has sorted; 0 without reasons."""
+    """Return the highest urgency of these reasons, which `attention_of` has sorted; 0 if there are none."""
     return int(reasons[0].urgency) if reasons else 0
 
 

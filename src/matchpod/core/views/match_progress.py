@@ -52,7 +52,7 @@ class Guest(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class MatchProgress(msgspec.Struct, frozen=True, kw_only=True):
-    """The progress of a match. Times are on our clock. If its log is not read, only the first fields are known."""
+    """Match progress; times are on our clock. If its log is not read, only phase, settings and deadline are known."""
 
     phase: PublicPhase
     map_name: str | None = None

@@ -119,7 +119,7 @@ class Sides(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class Stay(msgspec.Struct):
-    """Since when a listed player has been connected or away. `missed_ms` is when a map change disconnected them."""
+    """When a listed player last connected or left. `missed_ms` is when a map change disconnected them."""
 
     name: str
     since_ms: int
@@ -164,7 +164,7 @@ def public_phase(match: Match) -> PublicPhase:
 
 
 def next_deadline(match: Match) -> tuple[int, WaitingFor] | None:
-    """Return the earliest deadline that callers see, on the clock of the match's timeouts; None without a deadline."""
+    """Return the earliest deadline that callers see, on the clock of the match's timeouts; None if there is none."""
     if match.phase is MatchPhase.OVER:
         return None
     due = [(due_ms, _ALARMS[alarm]) for due_ms, alarm in match.alarms() if alarm in _ALARMS]
@@ -196,7 +196,7 @@ def _roster_player(match: Match, player_id: PlayerId, stay: Stay | None) -> Rost
 
 
 def round_number(match: Match) -> int | None:
-    """Return the current round of a live map, or between rounds the last one; None in a deathmatch."""
+    """Return the latest round of the live map; None if no map is live, and in a deathmatch."""
     is_live = match.phase is MatchPhase.LIVE and match.current_map.is_scored
     return match.current_map.latest_round if is_live else None
 

@@ -169,7 +169,7 @@ class TeamEntry(msgspec.Struct, frozen=True, kw_only=True, rename="camel"):
 
 
 class AntiCheatEntry(msgspec.Struct, frozen=True, kw_only=True, rename="camel"):
-    """A detection in the shape of the API."""
+    """An anti-cheat detection: a hint for human review, never a verdict."""
 
     steam_id: SteamId
     name: PlayerName

@@ -66,7 +66,7 @@ class RoundTeam(msgspec.Struct, frozen=True, kw_only=True, rename="camel"):
     money: Money
     spent: Spent
     equipment_value: EquipmentValue
-    """Each of these is a sum over the players of the line-up; null if the value of one player is null."""
+    """`money`, `spent` and `equipment_value` are sums over the line-up; null if the value of one player is null."""
     buy_type: Annotated[
         BuyType | None, Meta(description="How the team bought, by money and equipment; null if they leave it open.")
     ]

@@ -108,7 +108,7 @@ class _Builder:
         return BombDefuse(timestamp=self._time(defuse.at_ms), player=player)
 
     def _has_kept_items(self, record: RoundRecord, line_up: Sequence[PlayerId]) -> bool:
-        """False if all of these players lost their equipment: in a new half, or if all were out in the last round."""
+        """False if no player kept equipment: in round 1, in a new half, or if all were out in the last round."""
         last = self._last
         if last is None or last.number != record.number - 1:
             return record.number > 1

@@ -25,7 +25,7 @@ def loaded_map(match: MatchState) -> PlayedMap:
 
 
 def loaded_number(maps: Sequence[MapState]) -> int | None:
-    """Return the number of the map that is loaded or loading, from the states of all maps; None without maps."""
+    """Return the number of the map that is loaded or loading, from the states of all maps; None if there are none."""
     unfinished = (state.number for state in maps if state.status is not MapStatus.FINISHED)
     return next(unfinished, maps[-1].number if maps else None)
 

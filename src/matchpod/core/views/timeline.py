@@ -1,8 +1,8 @@
 """Build the timeline of each map of a match from its events. Items are numbered from 1 on each map.
 
 Items are never removed. A restored backup adds an item instead. The same bytes produce the same items with the same
-numbers, so folding a match again stores no duplicates. Events of play belong to the live map, other events between two
-maps to the second one. The end of the last map is the last item, because nothing is added after the end of the match.
+numbers, so folding a match again stores no duplicates. Events of play belong to the live map; other events between two
+maps belong to the second map. The end of the last map is the last item: nothing is added after the end of the match.
 """
 
 from __future__ import annotations

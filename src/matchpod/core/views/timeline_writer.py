@@ -92,7 +92,7 @@ class TimelineWriter(msgspec.Struct):
         return waiting
 
     def renumber(self, map_number: int, shift: int) -> None:
-        """Shift the numbers of a map's pending and future items, to continue a timeline with other numbers."""
+        """Add `shift` to the numbers of a map's pending and future items, to continue a stored timeline."""
         self.seqs[map_number] = self.seqs.get(map_number, 0) + shift
         self.waiting = [
             MapItem(map_number, msgspec.structs.replace(waiting.item, seq=waiting.item.seq + shift))
@@ -141,7 +141,7 @@ def score_of(played: PlayedMap) -> Score | None:
 
 
 def team1_side_of(event: ev.MapLive | ev.RoundStarted | ev.SidesSwapped, match: Match) -> Side | None:
-    """Return the side of the first team in an event; None without teams, or if lost lines make it uncertain."""
+    """Return the side of the first team in an event; None if there are no teams, or lost lines make it uncertain."""
     is_doubtful = isinstance(event, ev.RoundStarted) and not event.is_certain
     return None if match.settings.is_free_for_all or is_doubtful else event.team1_side
 

@@ -1,4 +1,4 @@
-"""Look up the names of the actors in audit entries (API keys and console sessions), for managers of an organization."""
+"""Look up the names of actors (API keys and console sessions) in audit entries, for managers of an organization."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from matchpod.ports import Database
 from matchpod.storage import api_keys, console_sessions
 
 LINK: Final = "a link"
-"""The name shown for a session that was begun with a link without a person's name. The user of the session is
+"""The name shown for a session whose link was created without a person's name. The user of the session is
 unknown."""
 
 _SESSION: Final = "ses_"
@@ -30,7 +30,7 @@ async def actor_names(db: Database, actors: Iterable[str | None]) -> dict[str, s
 
 
 async def people_of(db: Database, actors: Iterable[str]) -> dict[str, str]:
-    """Return, by session id, the names of the people whose sessions are among these actors."""
+    """Return the names of the people behind those `actors` that are console sessions, by session id."""
     sessions = sorted(actor for actor in set(actors) if is_session(actor))
     return await console_sessions.people(db, sessions) if sessions else {}
 

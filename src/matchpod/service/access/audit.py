@@ -33,7 +33,7 @@ COMMAND_LINE: Final = "command line"
 
 
 class Target(Enum):
-    """The type of object that an act was done to, if the console has a page for objects of this type."""
+    """The type of object that a recorded act concerns, if the console has a page for objects of this type."""
 
     MATCH = auto()
     CALLBACK = auto()
@@ -95,17 +95,17 @@ class Action(StrEnum):
 
 
 def repeated_session(session_id: str, number: int) -> str:
-    """Return the id of a session without an audit entry: the id of an earlier session and the number of the log-in."""
+    """Return the id of a session whose log-in is counted as number `number` in the audit entry of `session_id`."""
     return f"{session_id}.{number}"
 
 
 def begun_with(detail: str) -> str:
-    """Return `a link` or the id of the key that a session was begun with; `detail` is that of its log-in entry."""
+    """Return what a session was begun with (`a link` or a key's id), from the `detail` of its log-in's audit entry."""
     return detail.removeprefix("with ").partition(", ")[0]  # ", 3 times" or ", for NAME" may follow
 
 
 def recorded_session(session_id: str) -> str:
-    """Return the id of the session whose audit entry counts this log-in: this session or an earlier session."""
+    """Return the id of the session whose entry counts the log-in of `session_id`: this session or an earlier one."""
     return session_id.partition(".")[0]
 
 
@@ -219,7 +219,7 @@ class Audit:
 
     @unavailable_on_outage
     async def people(self, actors: Collection[str]) -> dict[str, str]:
-        """Return, by session id, the names of the people whose sessions are among these actors."""
+        """Return the names of the people behind those `actors` that are console sessions, by session id."""
         return await people_of(self._db, actors)
 
     async def list(self, principal: Principal, query: AuditQuery) -> AuditPage:
@@ -231,7 +231,7 @@ class Audit:
         return AuditPage(items=items, next_before=found[size - 1].id if len(found) > size else None)
 
     async def _actor_names(self, org_id: str, actors: Collection[str]) -> dict[str, str]:
-        """Return, by actor id, the name of the key, of the session's person, or of the key that began the session."""
+        """Return names by actor id: a key's name, a session's person or, if unknown, `a link` or the session's key."""
         begun = await self.log_in_details(org_id, [actor for actor in actors if is_session(actor)])
         used = {actor: begun_with(begun[actor]) if actor in begun else actor for actor in actors}
         names = {LINK: LINK, **await actor_names(self._db, used.values())}

@@ -56,7 +56,7 @@ MAX_SESSIONS: Final = 50
 LOG_INS_PER_MINUTE: Final = 10
 """Maximum number of log-ins per key and minute, because each log-in writes to the database. People need fewer."""
 REPEAT_MS: Final = HOUR_MS
-"""Time after a log-in with its own audit entry in which further log-ins with the key only increase its count."""
+"""Time after a key's log-in got an audit entry, in which further log-ins with the key only raise the entry's count."""
 MAX_REMEMBERED: Final = 10_000
 """Maximum number of keys whose last log-in entry is remembered; they take one or two megabytes. A log-in with a key
 that is not remembered gets a new entry."""
@@ -113,7 +113,7 @@ class _Begun(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class _RecordedLogIn(msgspec.Struct, kw_only=True):
-    """The last log-in with a key that got an audit entry, and the number of log-ins counted in this entry."""
+    """A key's last log-in that got an audit entry, and the number of log-ins counted in this entry."""
 
     act_id: str
     session_id: str
@@ -260,7 +260,7 @@ class ConsoleSessions:
 
     @unavailable_on_outage
     async def active_sessions(self, session_ids: Sequence[str]) -> set[str]:
-        """Return the sessions that have not ended, and record that they are in use, because they have open streams."""
+        """Return which sessions have not ended, and record that these are in use, because they have open streams."""
         now_ms = self._clock.now_ms()
         found = await console_sessions.by_ids(self._db, session_ids)
         active = [session for session, key in found if is_active(session, key, now_ms)]
@@ -368,7 +368,7 @@ def _is_over(session: ConsoleSession, now_ms: int) -> bool:
 
 
 def _for_whom(name: str | None, role: str | None) -> list[str]:
-    """Return phrases for the audit log: the person that a link is for, and the role that it gives unless owner."""
+    """Return the phrases for a link's audit entry: `for` its person and `as` its role, unless these are None."""
     return [*([] if name is None else [f"for {name}"]), *([] if role is None else [f"as {role}"])]
 
 

@@ -169,7 +169,7 @@ class Access:
 
     @unavailable_on_outage
     async def active_keys(self, key_ids: Sequence[str]) -> set[str]:
-        """Return the ids of those keys that are active, and drop the other keys from the cache."""
+        """Return which of the `key_ids` belong to active keys, and drop the other keys from the cache."""
         now_ms = self._clock.now_ms()
         active: set[str] = set()
         for key in await api_keys.by_ids(self._db, key_ids):
@@ -382,7 +382,7 @@ class Access:
         lifetime_ms: int | None = None,
         text: str | None = None,
     ) -> tuple[str, ApiKey]:
-        """Return the text and the row of a new key; the text is random unless given."""
+        """Return the text and the row of a new key; the text is random unless `text` is passed."""
         now_ms = self._clock.now_ms()
         text = text or KEY_PREFIX + new_token(self._random_bytes(TOKEN_RANDOM_BYTES))
         key = ApiKey(

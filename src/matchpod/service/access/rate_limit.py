@@ -75,7 +75,7 @@ class FairPacer:
         self._timer: asyncio.TimerHandle | None = None
 
     async def turn(self, client: str) -> None:
-        """Wait for a request's turn. RateLimitError if the wait times out, or if too many of the client wait."""
+        """Wait for a request's turn. RateLimitError if it times out, or if the client has too many waiting requests."""
         if not self._queues and self._take():
             return
         if len(self._queues.get(client, ())) >= self._most:

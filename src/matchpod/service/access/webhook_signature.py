@@ -67,7 +67,7 @@ def verify(
     for secret in secrets:
         expected = sign(secret, message_id, int(timestamp), body).encode()
         for signature in signatures:
-            is_valid |= hmac.compare_digest(expected, signature)  # no early exit: it would reveal the match
+            is_valid |= hmac.compare_digest(expected, signature)  # no early exit, to hide which signature matches
     return is_valid
 
 

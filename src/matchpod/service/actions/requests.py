@@ -207,7 +207,7 @@ class Actions:
         return AcceptedAction(action_view(found, has_ended=row.has_ended, shows_actor=True), is_replayed=True)
 
     async def _reader(self, row: ServerRow) -> MatchReader | Obstacle:
-        """Return the reader of a running match, to be used before the next await, or why no action is possible."""
+        """Return the match's reader, which is valid only until the next await, or why no action is possible."""
         if row.has_ended:
             return _ENDED
         live = self._live.get(row.id)

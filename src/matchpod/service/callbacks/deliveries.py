@@ -30,8 +30,8 @@ time in the response (`nextSince`)."""
 
 SINGLE_PER_MINUTE: Final = 120
 MANY_PER_MINUTE: Final = 6
-"""Maximum number of redelivery requests per organization and minute: for a single callback, and for all callbacks since
-a time. They are limited because each causes requests to receivers."""
+"""SINGLE and MANY: maximum number of redelivery requests per organization and minute, for a single callback or for all
+that were given up since a time. They are limited because each causes requests to receivers."""
 
 _log = logging.getLogger(__name__)
 
@@ -87,7 +87,7 @@ class CallbackDeliveries:
 
     @unavailable_on_outage
     async def redeliver_given_up(self, principal: Principal, body: bytes) -> callback_views.Redelivery:
-        """Request another attempt for each given-up callback created since the time in the body, oldest first."""
+        """Send the oldest given-up callbacks created since the time in the body again, at most MAX_REDELIVERED."""
         from_ms = read_redeliver_request(decode_json(body))
         self._many.acquire(principal.org_id)
         detail = f"all that were given up since {iso_time(from_ms)}"

@@ -131,7 +131,7 @@ class CallbackDispatcher(QueueDispatcher[CallbackRow]):
         self._metrics.callback_s.observe(delivery.duration_ms / 1000)
         if is_given_up:
             self._metrics.callbacks_given_up.inc()
-        if delivery.is_success and row.attempts < MAX_ATTEMPTS:  # later attempts are on request
+        if delivery.is_success and row.attempts < MAX_ATTEMPTS:  # all later attempts were requested
             self._metrics.callback_delay_s.observe(max(0, self._clock.now_ms() - row.created_at_ms) / 1000)
 
     def _request(self, row: CallbackRow, terms: CallbackTerms | None, headers: dict[str, str]) -> ports.CallbackRequest:

@@ -50,11 +50,11 @@ POLL_S: Final = 1.0
 it."""
 
 ROOM_S: Final = 0.1
-"""Delay in seconds between the end of an attempt and the poll that it triggers if due rows may be waiting because of a
-limit. Polls are then expensive, so all attempts that end within the delay trigger only one poll."""
+"""Delay in seconds from the end of an attempt to the poll that it triggers if a limit of concurrent attempts may be
+holding back due rows. Polls are then expensive, so all attempts that end within the delay trigger only one poll."""
 
 DATABASE_RETRY_S: Final = 1.0
-"""Delay in seconds before a failed use of the database is retried."""
+"""Delay in seconds before a failed database access is retried."""
 
 _log = logging.getLogger(__name__)
 _T = TypeVar("_T")
@@ -274,7 +274,7 @@ class QueueDispatcher(ABC, Generic[Row]):
         return 0 < len(ids) < len(due)
 
     def _rank(self, receiver: Receiver) -> int:
-        """Return the rank of a receiver, to prefer receivers that answered the last attempt (0) or are unknown (1)."""
+        """Return a receiver's rank (lower first): 0 if it answered the last attempt, 1 if unknown, 2 if it did not."""
         return {True: 0, None: 1, False: 2}[self._has_answered.get(receiver)]
 
     def _start(self, row: Row) -> None:
@@ -381,7 +381,7 @@ class QueueDispatcher(ABC, Generic[Row]):
         if next_at_ms is not None:
             heappush(self._retries, next_at_ms)
             if next_at_ms - self._clock.now_ms() < self._limits.poll_s * 1000:
-                self._woken.set()  # the loop may be waiting for longer
+                self._woken.set()  # the loop may be waiting until a later time
 
     def _report(self, row: Row, delivery: ports.Delivery, *, is_given_up: bool) -> None:
         fields = self.log_fields(row) | {

@@ -181,7 +181,7 @@ class Recompute:
         return "Its log is no longer stored completely."
 
     async def _contradiction(self, row: ServerRow, fold: Fold) -> str | None:
-        """Return how the recomputed match contradicts the outcome that was reported to the caller; None if not."""
+        """Return how the recomputed match contradicts the outcome reported to the caller; None if it does not."""
         stored, found = await outbox.outcome_of(self._db, row.id), fold.match.outcome
         if stored is None:
             return "It ended without an outcome."

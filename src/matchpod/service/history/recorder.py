@@ -169,7 +169,7 @@ class Recorder:
             try:
                 pages = await self._write_new(build, items, now_ms)
             except DuplicateError:
-                # After this recorder's `begin`, the previous runner has stored the same items.
+                # The previous runner stored the same items after `begin` of this recorder.
                 self._stored = await map_events.last_seqs(self._db, self._row.id)
                 pages = await self._write_new(build, items, now_ms)
         except BaseException:  # also CancelledError; if the write was committed, the next write skips the items

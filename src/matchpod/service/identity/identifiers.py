@@ -1,8 +1,8 @@
 """Generate ids and tokens with pure functions, from a time and random bytes or from the ids of a match.
 
 Server and callback ids are 48 bits of milliseconds followed by 80 random bits, in Crockford's base 32 (without I, L, O
-and U, which are easily misread). They sort by time. Ids of series and maps are
-derived from those of their match, so that writing them again changes nothing.
+and U, which are easily misread). They sort by time. Ids of series and maps are derived from those of their match, so
+that writing them again changes nothing.
 """
 
 from __future__ import annotations

@@ -40,15 +40,15 @@ class Audience(StrEnum):
     """Which details of a match a principal sees, in addition to those that all principals of the organization see."""
 
     MEMBERS = "members"
-    """No additional details."""
+    """Sees no additional details."""
     CASTERS = "casters"
-    """How to connect to the server, including the password for players."""
+    """Sees how to connect to the server, including the password for players."""
     REFEREES = "referees"
-    """What casters see, and who requested actions."""
+    """Sees what casters see, and who requested actions."""
     MANAGERS = "managers"
-    """Who created the match, who requested actions, and the complete callback URL."""
+    """Sees who created the match, who requested actions, and the complete callback URL."""
     CREATORS = "creators"
-    """What managers see, and the passwords, because the principal may create matches."""
+    """Sees what managers see, and the passwords, because the principal may create matches."""
 
     @property
     def sees_creator(self) -> bool:

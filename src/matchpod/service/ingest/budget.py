@@ -74,7 +74,7 @@ class Budget:
         return max(0.0, -self._bytes / rate)
 
     def spend(self, size: int) -> None:
-        """Subtract a received post. The budget may become negative: the size is known only after the receipt."""
+        """Charge a received post. The budget may become negative, because the size is known only after the receipt."""
         self._bytes -= size + POST_BYTES
 
 

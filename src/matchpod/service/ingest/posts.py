@@ -48,7 +48,7 @@ OPEN_FOR_MS: Final = 2_000
 
 CUT_ENTRIES: Final = 8
 """Number of newest entries, of any kind, that are searched for the beginning of a line that a post continues. Usually
-it is in the last entry."""
+the beginning is in the newest entry."""
 
 TOKEN_HEADER: Final = "X-Matchpod-Token"
 """The header in which the match plugin sends its token."""
@@ -270,7 +270,7 @@ class Ingest:
         return receipt
 
     async def _is_checked(self, token: str, headers: RawHeaders, source: str) -> bool:
-        """If the token belongs to a server check, record the post without its lines; otherwise return False."""
+        """Record a post of a server check without its lines. False if the token does not belong to such a check."""
         if not (may_be_check_token(token) and _TOKEN.fullmatch(token)):
             return False
         stamp = _stored_headers(headers).get("x-timestamp")
@@ -406,7 +406,7 @@ class Ingest:
         self._end_over_quota(sender, stored)
 
     def _end_over_quota(self, sender: _Sender, stored: int) -> None:
-        """If the server exceeds its quota, append an entry that ends the match. The next post retries a failure."""
+        """If the server exceeds its quota, append an entry to end the match. If that fails, the next post retries."""
         sent = stored - sender.log_from_bytes
         if self._quota_bytes is None or sent <= self._quota_bytes:
             return

@@ -54,7 +54,7 @@ def token_columns(tokens: IngestTokens, vault: Vault) -> TokenColumns:
 
 
 def open_tokens(row: ServerRow, vault: Vault) -> IngestTokens:
-    """Decrypt the tokens of a server. ValueError if the server was released, or if the vault key is another one."""
+    """Decrypt the tokens of a server. ValueError if the server was released, or if the vault key is wrong."""
     if row.log_token is None or row.report_token is None:
         raise ValueError("a released server has no tokens")
     return IngestTokens(vault.open(row.log_token), vault.open(row.report_token))

@@ -17,7 +17,7 @@ DEMOS_PATH: Final = "/ingest/demos"
 
 
 class IngestUrls(msgspec.Struct, frozen=True):
-    """The ingest URLs below a base URL; `of_regions` maps regions with a different base URL to that URL.
+    """The ingest URLs below the URL `base`; `of_regions` has the base URLs of the regions that use another URL.
 
     Demos have separate base URLs. `demo_base` is None if no demos are recorded.
     """
@@ -37,7 +37,7 @@ class IngestUrls(msgspec.Struct, frozen=True):
         return self.base + LOGS_PATH.format(token=log_token)
 
     def anticheat(self, report_token: str) -> str:
-        """Return the URL for reports of an anti-cheat plugin. It has the token: webhooks cannot send headers."""
+        """Return the URL for reports of an anti-cheat plugin. It has the token, as webhooks cannot send headers."""
         return self.base + ANTICHEAT_PATH.format(token=report_token)
 
     def shots(self, report_token: str) -> str:

@@ -61,8 +61,8 @@ OBSERVE_MS: Final = 30_000
 counts toward deadlines."""
 
 LATE_MS: Final = 2_000
-"""A deadline that is noticed later than this, or after a database access that took longer, does not fire at once: the
-machine or the database was stalled, and servers are about to resend their posts."""
+"""A deadline that is noticed over LATE_MS late, or after a database access that took longer, does not fire at once:
+the machine or the database was stalled, and servers are about to resend their posts."""
 
 MAX_DEADLINES: Final = 100
 """Maximum number of deadlines that a call of `advance` fires. This is a safeguard: only a few are ever due at a
@@ -106,7 +106,7 @@ def _content(seq: int, item: bytes, *, is_timed: bool) -> bytes:
 
 
 class SnapshotVersionError(Exception):
-    """A snapshot is damaged, or was written with other types. The log must be replayed instead."""
+    """A snapshot is damaged, or a version with different types wrote it. The log must be replayed instead."""
 
 
 class _Envelope(msgspec.Struct, array_like=True):
@@ -158,7 +158,7 @@ class Fold(msgspec.Struct):
 
     @classmethod
     def load(cls, state: bytes) -> Fold:
-        """Decode a snapshot; SnapshotVersionError if it is damaged, or was written with other types."""
+        """Decode a snapshot; SnapshotVersionError if it is damaged, or if a version with different types wrote it."""
         try:
             # Earlier versions did not compress snapshots.
             decoded = zlib.decompress(state) if state[:1] == _COMPRESSED else state
@@ -268,7 +268,7 @@ class Fold(msgspec.Struct):
         self.reader.timeline.waiting[:0] = items
 
     def align_timeline(self, map_number: int, stored: Sequence[tuple[int, bytes]]) -> None:
-        """Renumber the new items of a map to continue its stored timeline: pairs of number and JSON.
+        """Renumber the new items of a map to continue its timeline; `stored` has each stored item's number and JSON.
 
         Another version may have numbered the items differently, so an item is found in the stored timeline by its
         content. Unless the game runs in real time, the times of items are ignored, because earlier versions stored
@@ -370,7 +370,7 @@ class Fold(msgspec.Struct):
         return None if found is None else (self._postpone(found[0] + self.reader.skipped_ms), found[1])
 
     def _postpone(self, due_ms: int) -> int:
-        """Return when a deadline fires at the earliest. It may have to wait after the match was resumed."""
+        """Return when a deadline fires at the earliest: at `due_ms`, or later if the match was resumed recently."""
         return max(due_ms, min(self.deadlines_wait_until_ms, due_ms + MAX_WAIT_MS))
 
     def result(self) -> bytes:
@@ -394,7 +394,7 @@ class Fold(msgspec.Struct):
         self.last_ms = received_ms
 
     def _follow_start(self, received_ms: int) -> None:
-        """Give players the full time to join if the server's start took long, or if the clock was set during it."""
+        """Give players the full time to join if the server's start took long, or if the clock was set meanwhile."""
         match = self.reader.match
         start_ms = received_ms - (received_ms if match.allocated_at_ms is None else match.allocated_at_ms)
         if not 0 <= 2 * start_ms <= to_ms(match.timers.join_s):

@@ -30,7 +30,7 @@ MAX_TURN_S: Final = 0.05
 """Maximum length of a turn in seconds. Turns reach it if other tasks block the loop for this long."""
 
 SLOW_S: Final = 2.0
-"""Minimum CPU time in seconds after which an entry counts as if it had killed the process. The largest normal entries
+"""CPU time in seconds from which applying an entry counts as if it had killed the process. The largest normal entries
 take less than 0.1 s. With PostgreSQL, a process that is blocked for 3.5 s counts as dead and loses its matches."""
 
 RESUMING_SHARE: Final = 4
@@ -52,7 +52,7 @@ class EntryFailedError(Exception):
 
     @property
     def costs_entry(self) -> bool:
-        """True if the entry can be set aside. The service would write its own entries again, so these cannot."""
+        """True if the entry can be set aside. Entries of the service cannot, because it would write them again."""
         return self.entry.kind in SENT_BY_SERVER
 
 
@@ -184,7 +184,7 @@ class FoldTurns:
         self._timer = loop.call_later(pause_s, self._begin_turn, time.monotonic() + pause_s)
 
     def _begin_turn(self, planned_s: float) -> None:
-        """Begin a turn. It is as long as other tasks have delayed this call, within TURN_S and MAX_TURN_S."""
+        """Begin a turn. It lasts for as long as other tasks delayed this call, but for TURN_S to MAX_TURN_S."""
         self._timer, self._is_turn_over = None, False
         self._stopped_s = time.monotonic()
         self._turn_s = self._left_s = min(max(self._stopped_s - planned_s, TURN_S), MAX_TURN_S)
@@ -193,7 +193,7 @@ class FoldTurns:
             self._plan(self._turn_s + self._turn_s / self._share)
 
     def _pass_on(self) -> None:
-        """Wake the next fold if the turn has time left. To wake all costs more than to apply their entries."""
+        """Wake the next fold if the turn has time left. Waking all costs more than applying their entries."""
         if self._waiting and self.has_time():
             self._wake_next()
 

@@ -41,7 +41,7 @@ not fit from the database."""
 
 RECENT: Final = 32
 """Number of applied entries whose receive time is remembered, to detect that their numbers were used again after a
-database failover. A failover that goes unnoticed loses fewer entries than this."""
+database failover. A failover that goes unnoticed loses fewer than RECENT entries."""
 
 Answer = Callable[[], None]
 """A function that answers a log post."""
@@ -112,7 +112,7 @@ class LocalMatch:
         self._progress: MatchProgress | None = None
 
     def enqueue(self, entry: RawEntry) -> None:
-        """Queue an entry that was just stored, and wake the runner unless it is idle."""
+        """Queue an entry that was just stored, and wake the runner. (For an idle runner, the log writer applies it.)"""
         self.newest_seq = max(self.newest_seq, entry.seq)
         if len(self._inbox) < MAX_INBOX:
             self._inbox.append(entry)
@@ -127,7 +127,7 @@ class LocalMatch:
             self.woken.set()
 
     def compare(self, seq: int, now_ms: int, *, applied_seq: int) -> None:
-        """Compare with the newest number in the database. `applied_seq` was the last applied number before that read.
+        """Compare with `seq`, the newest number in the database. `applied_seq` was the last applied before the read.
 
         Wake the runner if it misses an entry that was in the database at the previous call: another process must have
         stored that entry. (Newer entries may still be enqueued by this process.) Also wake the runner if it must act
@@ -184,7 +184,7 @@ class LocalMatch:
         return not is_known or self._received_ms[place] == entry.received_ms
 
     def begin_reading(self) -> int:
-        """Return the first number to read from the database: the last applied entry, which is compared, or the next."""
+        """Return the first number to read: `seq`, to compare it, or the next if none was applied since the load."""
         self._is_doubtful = False
         return self.seq if self._received_ms else self.seq + 1
 
@@ -195,7 +195,7 @@ class LocalMatch:
 
     @property
     def is_behind(self) -> bool:
-        """True if the database has an entry that is not applied, or an applied entry has to be compared."""
+        """True if the database has an entry that is not applied, or if the last applied entry must be compared."""
         return self.newest_seq > self.seq or self._is_doubtful
 
     def applied(self, entry: RawEntry) -> None:

@@ -140,7 +140,7 @@ class LogWriter:
     async def folded(self) -> None:
         """Wait until all stored entries are applied, but at most MAX_FOLDING_S.
 
-        Then the writes of all runners that follow from these entries share a transaction.
+        Then the runners' writes that result from these entries share a transaction.
         """
         if self._reading is None:
             return

@@ -107,7 +107,7 @@ class RemoteMatches:
             if entry.seq == cached.seq + 1 and not cached.is_broken:
                 cached.is_broken = True  # stays set if applying the entry raises an error
                 self._turns.apply(cached.fold, as_lost(entry) if entry.seq in lost else entry)
-                cached.fold.drain_timeline()  # they are stored by the process that drives the match
+                cached.fold.drain_timeline()  # the process that drives the match stores these items
                 cached.seq, cached.received_ms, cached.state = entry.seq, entry.received_ms, None
                 cached.is_broken = False
             return not cached.is_broken
@@ -134,7 +134,7 @@ class RemoteMatches:
         """
         if stored is not None:
             return stored.received_ms == received_ms
-        return await raw_log.newest_seq(self._db, server_id) >= seq  # deleted after its retention time
+        return await raw_log.newest_seq(self._db, server_id) >= seq  # it may have been deleted after its retention time
 
     async def _open(self, row: ServerRow, lost: Set[int]) -> _Cached:
         region = self._regions.get(row.region)

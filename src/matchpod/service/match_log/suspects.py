@@ -29,15 +29,15 @@ from matchpod.storage.servers import ServerRow
 from matchpod.storage.unfinished import ALONE, RESUMING
 
 MAX_DEATHS: Final = 3
-"""Number of processes that must die during an entry before it is set aside. An entry takes a millisecond, so it is
-unlikely that three processes are killed by chance during the same entry."""
+"""Number of processes that must die while they apply an entry before it is set aside. Applying takes a millisecond, so
+it is unlikely that three processes are killed by chance while they apply the same entry."""
 
 MAX_MATCH_DEATHS: Final = 10
-"""Number of deaths after which a match is ended, so that it does not kill processes forever."""
+"""Number of processes that must die while they resume only this match, before the match is ended."""
 
 MAX_RESUMING: Final = 4
-"""Maximum number of matches that a process resumes concurrently with a shared database. If it dies, they are
-suspects."""
+"""Maximum number of matches that a process resumes concurrently if the database is shared. If the process dies, they
+are suspects."""
 
 RECORD_TRIES: Final = 5
 """Maximum number of attempts to write a record while the database is unavailable."""
@@ -85,7 +85,7 @@ class Suspects:
         _log.warning("entry took too long", extra={"server_id": server_id, "seq": seq, "begun": begun})
 
     async def record_death(self, server_id: str, seq: int, process: str) -> None:
-        """Record that a process died during an entry. A repeated call with the same arguments changes nothing."""
+        """Record that a process died while applying an entry. Repeating a call with equal arguments has no effect."""
         await unfinished.record_death(self._db, server_id, seq, process)
         _log.warning("process died while applying an entry", extra={"server_id": server_id, "seq": seq})
 
@@ -97,10 +97,10 @@ class Suspects:
 
     @asynccontextmanager
     async def resuming(self, row: ServerRow, speed: float, *, from_start: bool = False) -> AsyncIterator[None]:
-        """A context in which to resume a match. If the match is a suspect, entries that fail are set aside first.
+        """A context in which to resume a match. First, entries of a suspect match that fail on a copy are set aside.
 
-        `from_start`: try all entries instead of those after the snapshot. Raise DeadlyMatchError if the match has
-        killed too many processes.
+        `from_start`: also try the entries before the snapshot. Raise DeadlyMatchError if the match has killed too many
+        processes.
         """
         self._turns.is_resuming, self.resuming_count = True, self.resuming_count + 1
         try:
@@ -161,7 +161,7 @@ class Suspects:
         await asyncio.shield(self._write([unfinished.forget(server_id)]))
 
     async def _record(self, server_id: str, number: int) -> None:
-        """Record which entry is applied next. Retry, so that one failed write does not abort the trial."""
+        """Record which entry is applied next, or that the match is resumed. Retry while the database is unavailable."""
         for tries_left in reversed(range(RECORD_TRIES)):
             try:
                 await unfinished.begin(self._db, server_id, number, self._owner)

@@ -61,7 +61,7 @@ class Retention(msgspec.Struct, frozen=True, kw_only=True):
         return now_ms - self.event_days * DAY_MS
 
     def demos_from_ms(self, now_ms: int) -> int:
-        """Return the time such that demos uploaded before it are deleted."""
+        """Return the upload time before which demos are deleted."""
         return now_ms - self.demo_days * DAY_MS
 
     def stream_from_ms(self, now_ms: int) -> int:
@@ -70,7 +70,7 @@ class Retention(msgspec.Struct, frozen=True, kw_only=True):
 
 
 def audit_from_id(now_ms: int) -> str:
-    """Return the id such that audit entries with lower ids are deleted. Ids sort by time."""
+    """Return the id below which audit entries are deleted. Ids sort by time."""
     return new_audit_id(max(0, now_ms - AUDIT_DAYS * DAY_MS), bytes(ID_RANDOM_BYTES))
 
 
@@ -92,7 +92,7 @@ class Pruned(msgspec.Struct, frozen=True, kw_only=True):
 
 
 async def prune(db: Database, keep: Retention, now_ms: int) -> Pruned:
-    """Delete data past its retention, except demos, and counters that are 0.
+    """Delete data past its retention time (except demos). Also delete counters that are 0.
 
     Rows are deleted in short transactions. A failure does not undo earlier transactions.
     """

@@ -33,7 +33,7 @@ RETRY_AFTER_S: Final = 5
 
 
 class DemoFile(msgspec.Struct, frozen=True, kw_only=True, rename="camel"):
-    """One file of a map; there are several if the match was restored, or was given another server."""
+    """One file of a map's demo. There are several if the match was restored, or was given another server."""
 
     number: Annotated[
         int, Meta(description="The number of the file, from 1, in the order in which they were expected or uploaded.")
@@ -60,7 +60,7 @@ class DemoView(msgspec.Struct, frozen=True, kw_only=True, rename="camel"):
 
 
 class Download(msgspec.Struct, frozen=True, kw_only=True):
-    """A file that can be downloaded, from `link` or, without one, with `Demos.read`."""
+    """A file that can be downloaded: from `link` or, if that is None, with `Demos.read`."""
 
     key: str
     file_name: str
@@ -88,7 +88,7 @@ class Demos:
 
     @unavailable_on_outage
     async def download(self, principal: Principal, map_id: str, number: int | None) -> Download:
-        """Return the file with this number or, if None, the file that counts; NotFoundError if not available."""
+        """Return the file with this number or, if None, the last available file; NotFoundError if not available."""
         row = await self._history.own_map(principal, map_id)
         return await find_download(self._storage, await self._of_map(row.id), number)
 
@@ -113,7 +113,7 @@ class Demos:
 
 
 async def find_download(storage: DemoStorage, found: Sequence[DemoRow], number: int | None) -> Download:
-    """Return the file with this number or, if None, the file that counts; NotFoundError if not available."""
+    """Return the file with this number or, if None, the last available file; NotFoundError if not available."""
     if number is None:
         row = counting_file(found)
     else:

@@ -66,7 +66,7 @@ class History:
 
     @unavailable_on_outage
     async def server_series(self, principal: Principal, server_id: str, query: ListQuery) -> views.SeriesPage:
-        """Return a page with the series of a server, unless its game mode has no series or the query excludes it."""
+        """Return a page with a server's series. It is empty if the mode has no series, or if the query excludes it."""
         await self._own_server(principal, server_id)
         return await self._series_page(principal, msgspec.structs.replace(query, server_id=server_id))
 
@@ -220,7 +220,7 @@ def _no_stats(row: MapRow) -> MapStats:
 def _agree(series: SeriesRow, maps: list[MapRow]) -> bool:
     """True if a series and its maps are consistent with each other."""
     won1, won2 = series_rules.maps_won([Winner(row.winner) for row in maps if row.winner is not None])
-    given = series.team1_maps_won - won1, series.team2_maps_won - won2  # won before the match: no rows
+    given = series.team1_maps_won - won1, series.team2_maps_won - won2  # maps won before the match have no rows
     is_open = series.status in (MapStatus.UPCOMING, MapStatus.LIVE)
     has_open = any(row.status in (MapStatus.UPCOMING, MapStatus.LIVE) for row in maps)
     is_won = min(given) >= 0 and sum(given) == SeriesFormat(series.format).length - len(maps)

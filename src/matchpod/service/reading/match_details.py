@@ -72,7 +72,7 @@ class MatchDetail(MatchHead, frozen=True, kw_only=True):
     pending_until_ms: int | None
     tries: int
     progress: MatchProgress | None
-    """The progress of the match; None if its server is not running."""
+    """The progress of the match; None if its server is not running, or if a bug prevents building the progress."""
     maps: tuple[MatchMap, ...]
     callbacks: tuple[CallbackItem, ...]
     attention: tuple[Attention, ...]
@@ -109,7 +109,7 @@ class FailureDetail(msgspec.Struct, frozen=True, kw_only=True):
     """Details about a failed server, for people who may read its log. Other callers get only a sentence."""
 
     error: str | None
-    """The recorded error, with the last output of a server that did not start. None unless the server itself failed."""
+    """The recorded error, with the last output of a server that did not start. None if there was no server failure."""
     last_lines: tuple[str, ...]
     """The last lines of the server's log."""
 

@@ -165,7 +165,7 @@ class Overview:
 
     @unavailable_on_outage
     async def cards(self, org_id: str, known: Mapping[str, WallCard] = MappingProxyType({})) -> WallCards:
-        """Return all cards. Ended matches in `known` (cards by server id) are read again only after a ruling."""
+        """Return all cards. Final matches in `known` (cards by server id) are read again only after a ruling."""
         now_ms = self._clock.now_ms()
         found = await match_claims.of_organization(self._db, org_id, now_ms - CLAIMED_MS)
         claims = {claim.server_id: claim for claim in found}
@@ -221,7 +221,7 @@ class Overview:
 
     @unavailable_on_outage
     async def label_progress(self, org_id: str, name: str, values: Sequence[str]) -> dict[str, tuple[int, int]]:
-        """Return, for each value of a label, the number of recent matches that are over, and of all recent matches.
+        """Return, for each value of the label `name`, how many recent matches are over, and how many there are.
 
         Matches that were canceled by the caller or an operator do not count.
         """
@@ -267,7 +267,7 @@ class Overview:
 
 
 def merge_causes(matches: Sequence[WallMatch]) -> list[WallMatch]:
-    """Return the matches, without reasons for attention that affect enough matches of their region for an alert."""
+    """Return the matches without those reasons for attention that an alert about their region replaces."""
     affected: defaultdict[tuple[str, str], set[str]] = defaultdict(set)
     for match in matches:
         for reason in match.attention:
@@ -293,7 +293,7 @@ def _place(card: WallCard) -> tuple[int, int, str]:
 
 
 def _with_maps(progress: MatchProgress, maps: StoredMaps | None) -> MatchProgress:
-    """Return the progress with the stored state of the maps, which is read only for running matches."""
+    """Return the progress with the stored state of the maps. `maps` is None if the match is not running."""
     if maps is None:
         return progress
     loaded = next((state for state in maps.maps if state.number == maps.map_number), None)

@@ -29,8 +29,8 @@ from matchpod.storage import organizations, region_checks
 from matchpod.storage.region_checks import DONE, CheckRow
 
 PAUSE_MS: Final = 10_000
-"""Minimum time between two checks of a region. A check logs in to servers, and a server may ban it after wrong
-passwords."""
+"""Minimum time between two checks of a region. A check logs in to servers, and a server may ban the service after
+wrong passwords."""
 
 _log = logging.getLogger(__name__)
 
@@ -97,7 +97,7 @@ class RegionChecks:
 
     @unavailable_on_outage
     async def request_as(self, caller: Principal, code: str, query: CheckQuery) -> RegionCheckView:
-        """Request a check for an owner. Allowed only if the installation has no other organization."""
+        """Request a check for an organization's owner. Allowed only if the installation has no other organization."""
         await self._require_only_organization()
         return await self.request(code, actor=caller.actor, may_allocate=query.may_allocate)
 

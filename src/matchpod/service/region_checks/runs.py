@@ -36,8 +36,7 @@ from matchpod.storage import region_checks, slots, waiting_matches
 from matchpod.storage.region_checks import CheckRow
 
 POLL_S: Final = 1.0
-"""Interval in seconds at which checks are polled that another process, such as a replica or a command, has
-requested."""
+"""Poll interval in seconds for checks that another process, such as a replica or a command, has requested."""
 
 RENEW_S: Final = 4.0
 """Interval in seconds at which a running check renews its row. Several renewals may fail before the row is stale."""
@@ -184,7 +183,7 @@ class RegionCheck:
             await self._check_server("a waiting pod", partial(self._allocated, ""), self._go_on)
 
     async def _check_started(self) -> None:
-        """Start a server in the first free slot and check it. Other slots would be started by the same command."""
+        """Start a server in the first free slot and check it. The same command would start the other slots' servers."""
         taken = (await slots.taken(self._deps.db)).get(self._region.code, {})
         for slot in self._region.fleet.slots or ():
             if slot in taken:

@@ -103,7 +103,7 @@ class CheckDeps(msgspec.Struct, frozen=True, kw_only=True):
     installation: str
     random_bytes: Callable[[int], bytes]
     pending_ms: int
-    """Default of the time that a match waits for a server, for regions that do not set this time."""
+    """How long a match waits for a server in a region that does not set a time of its own."""
     times: CheckTimes = CheckTimes()
 
 
@@ -148,7 +148,7 @@ class ServerCheck:
         self._findings: list[CheckFinding] = []
 
     async def run(self) -> ServerReport:
-        """Check the server. Raise GiveWayError if the check had to stop because a match waits for a server."""
+        """Check the server. Raise GiveWayError if a match waits for a server, or if the check lost its hold."""
         build: int | None = None
         try:
             async with self._console() as console:
@@ -247,7 +247,7 @@ class ServerCheck:
         return reading.round_trip_finding(times_ms)
 
     async def _ask(self, console: RemoteConsole) -> int | None:
-        """Send all commands of the check, add the findings, and return the build of the game."""
+        """Run the commands in `reading.QUESTIONS`, add the findings, and return the build of the game."""
         texts = await console.run_all(reading.QUESTIONS)
         found = dict(zip(reading.QUESTIONS, texts, strict=True))
         is_public = await self._deps.probe.is_public(self._server.ip)

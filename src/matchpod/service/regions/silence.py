@@ -45,7 +45,7 @@ class SilentServers:
         self._remote = {key: silence.shifted(now_ms) for key, silence in silences.items()}
         if self._remote:
             for server_id, silence in self._silences.items():
-                if self._together[server_id] == 1:  # the next report updates numbers above 1, which are only shown
+                if self._together[server_id] == 1:  # numbers above 1 are only shown; the next report updates them
                     self.report(server_id, silence)
 
     def has_near(self, silence: server_loss.Silence) -> bool:

@@ -74,7 +74,8 @@ async def configure(lease: Lease, deps: Deps, line: ConsoleLine, *, is_fresh: bo
     tokens = deps.tokens_of(lease.row)
     url = deps.urls_of(lease.row).logs(tokens.log)
     if await _is_configured(lease, deps, line):
-        await _finish(lease, deps, line)  # configured by an interrupted attempt; play may have begun
+        await redirect_log(line, url)  # configured by an interrupted attempt; play may have begun
+        await _finish(lease, deps, line)
         return
     was_loaded = match_commands.uses_plugin_match(settings) and await _end_plugin_match(lease, deps, line)
     if uploads := demo_commands(lease, deps, settings):
@@ -145,7 +146,7 @@ async def _clear_other_match(line: ConsoleLine) -> None:
 
 
 async def _end_plugin_match(lease: Lease, deps: Deps, line: ConsoleLine) -> bool:
-    """End a match that an earlier attempt loaded into the plugin. False if no play can have happened."""
+    """End a match that an earlier attempt loaded into the plugin. False if play cannot have begun."""
     status = await line.ask(console_commands.PLUGIN_STATUS, answers.parse_get5_status)
     if status is None or not status.has_match:
         # An earlier attempt may have stopped between the CONFIGURED entry and loading the match into the plugin. Then
@@ -229,7 +230,7 @@ async def apply_settings(line: ConsoleLine, settings: GameSettings, *, map_numbe
 
 
 async def wrong_settings(line: ConsoleLine, settings: GameSettings) -> list[str]:
-    """Return, for each console variable whose value differs from the settings, a text about the difference."""
+    """Return a description of each console variable whose value differs from the settings."""
     expected = match_commands.expected_cvars(settings)
     wrong = []
     for (name, wanted), found in zip(expected.items(), await _cvars(line, tuple(expected)), strict=True):
@@ -314,8 +315,18 @@ async def wait_for_answer(line: ConsoleLine) -> None:
         await asyncio.sleep(pause_s)
 
 
-async def _is_registered(line: ConsoleLine, url: str) -> bool:
-    return url in await _log_listeners(line)
+async def _is_log_stored(lease: Lease, deps: Deps, line: ConsoleLine) -> bool:
+    """True if the server posts its log to this process, or to another process, which proves that it stores the log."""
+    seq, _ = await raw_log.head(deps.db, lease.row.id)
+    listeners = await _log_listeners(line)
+    if deps.urls_of(lease.row).logs(deps.tokens_of(lease.row).log) in listeners:
+        return True
+    if not any(map(lease.owns_log, log_tokens_in(listeners))):
+        return False
+    with suppress(TimeoutError):
+        async with asyncio.timeout(deps.intervals.first_log_s):
+            return await _wait_for_post(lease, deps, after_seq=seq)
+    return False
 
 
 async def _log_listeners(line: ConsoleLine) -> tuple[str, ...]:
@@ -335,19 +346,20 @@ async def _load_plugin_match(line: ConsoleLine, deps: Deps, lease: Lease, *, tok
     try:
         async with asyncio.timeout(PLUGIN_S):
             for pause_s in _pauses():
-                if await _has_plugin_match(line, lease.row.plugin_match_id):
+                if await _plugin_match(line, lease.row.plugin_match_id):
                     break
                 await asyncio.sleep(pause_s)
     except TimeoutError as exc:
         raise ConfigurationError("the match plugin did not load the match", Failure.PLUGIN_FAILED) from exc
 
 
-async def _has_plugin_match(line: ConsoleLine, match_id: int) -> bool:
+async def _plugin_match(line: ConsoleLine, match_id: int) -> answers.Get5Status | None:
+    """Return the plugin's status; None if the plugin has not loaded this match, or the console was lost."""
     try:
         status = await line.ask(console_commands.PLUGIN_STATUS, answers.parse_get5_status)
     except ConsoleLostError:
-        return False
-    return status is not None and status.has_match and status.match_id == str(match_id)
+        return None
+    return status if status is not None and status.has_match and status.match_id == str(match_id) else None
 
 
 async def was_played(lease: Lease, deps: Deps) -> bool:
@@ -387,15 +399,16 @@ async def _has_entry(lease: Lease, deps: Deps, kind: EntryKind) -> bool:
 
 
 async def _is_configured(lease: Lease, deps: Deps, line: ConsoleLine) -> bool:
-    """True if the match is loaded in the plugin, and the server has the log address and all settings."""
+    """True if the match is loaded in the plugin, the server has all settings, and its log is being stored."""
     row, settings = lease.row, deps.settings_of(lease.row)
     is_prepared = await _has_entry(lease, deps, EntryKind.PREPARED)
     return (
         match_commands.uses_plugin_match(settings)
         and await _has_entry(lease, deps, EntryKind.CONFIGURED)
-        and await _is_registered(line, deps.urls_of(row).logs(deps.tokens_of(row).log))
-        and await _has_plugin_match(line, row.plugin_match_id)
-        and (is_prepared or not await wrong_settings(line, settings))
+        and await _is_log_stored(lease, deps, line)
+        and (status := await _plugin_match(line, row.plugin_match_id)) is not None
+        # Variables that hold the warmup have other values during play.
+        and (is_prepared or status.has_begun or not await wrong_settings(line, settings))
     )
 
 
@@ -404,15 +417,22 @@ async def _finish(lease: Lease, deps: Deps, line: ConsoleLine) -> None:
     row = lease.row
     try:
         async with asyncio.timeout(deps.intervals.first_log_s):
-            for pause_s in _pauses():
-                if await _has_entry(lease, deps, EntryKind.LOG):
-                    break
-                await asyncio.sleep(pause_s)
+            await _wait_for_post(lease, deps, after_seq=row.log_from_seq)
     except TimeoutError as exc:
         missing = "no log post arrived; can the server reach our log URL?"
         raise ConfigurationError(missing, Failure.LOG_MISSING) from exc
     shots_url = deps.urls_of(row).shots(deps.tokens_of(row).report)
     await line.run(console_commands.set_command(match_commands.SHOTS_ADDRESS, shots_url))
+
+
+async def _wait_for_post(lease: Lease, deps: Deps, *, after_seq: int) -> bool:
+    """Wait until the log has a post of this attempt after `after_seq`. The caller sets the timeout."""
+    row = lease.row
+    for pause_s in _pauses():
+        if await raw_log.has_kind(deps.db, row.id, EntryKind.LOG, after_seq=after_seq, attempt=row.attempt):
+            break
+        await asyncio.sleep(pause_s)
+    return True
 
 
 async def _prove(line: ConsoleLine, settings: GameSettings) -> None:

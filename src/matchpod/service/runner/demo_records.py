@@ -118,7 +118,7 @@ def poll_ms(region: Region) -> int:
 
 
 def give_up(row: ServerRow, now_ms: int) -> list[Statement]:
-    """Return the statements that mark demos as missing that the server has not uploaded before its release."""
+    """Return the statements that mark a server's demos as missing if they were not uploaded before its release."""
     if not settings_of(row).record_demo:
         return []
     if row.reason is None:

@@ -1,6 +1,6 @@
 """Execute the effects of a match as console commands, one after the other, in a separate task.
 
-A command is attempted up to TRIES times. When an effect is dequeued that is no longer needed, it is dropped.
+A command is attempted up to TRIES times. An effect that is no longer needed when it is dequeued is dropped.
 """
 
 from __future__ import annotations
@@ -54,7 +54,7 @@ MAP_LOAD_S: Final = 120.0
 """Timeout in seconds of a map load at the speed of a real server. A large workshop map on a slow disk takes long."""
 
 MIN_MAP_LOAD_S: Final = 15.0
-"""Minimum timeout in seconds of a map load, however fast the region plays."""
+"""Lower limit in seconds of MAP_LOAD_S divided by the region's speed."""
 
 WRONG_MAPS: Final = 3
 """Maximum number of times that the service changes a wrong map. After that, the match fails."""
@@ -64,10 +64,10 @@ START_S: Final = 600.0
 about ten times within this time."""
 
 MIN_START_S: Final = 60.0
-"""Minimum timeout in seconds for play to start, however fast the region plays."""
+"""Lower limit in seconds of START_S divided by the region's speed."""
 
 PLUGIN_LOADS_AFTER: Final = 3
-"""Number of requests by the rules until the service itself changes the map. Until then, the plugin should change it."""
+"""Number of times that the rules must request a map before the service loads it. Until then, the plugin should."""
 
 KICKED_BY_ADMIN: Final = "An admin has removed you from the server"
 
@@ -150,7 +150,7 @@ class EffectExecutor:
         return self._deps.settings_of(self._lease.row)
 
     def resume(self, *, put_off_s: float) -> None:
-        """Queue the commands that the previous process may not have executed; `put_off_s` postpones `Resume`."""
+        """Queue commands that the previous process may not have executed; `Resume` is queued after `put_off_s`."""
         if put_off_s > 0:
             self._enqueue_later(put_off_s, Resume())
         else:
@@ -242,7 +242,7 @@ class EffectExecutor:
     async def _send_action(self, send: SendAction) -> None:
         """Send an action to the server.
 
-        A log entry is appended before, so that no process sends the action again unless it is idempotent. If the server
+        A log entry is appended first, so that no process sends the action again unless it is idempotent. If the server
         rejects the action temporarily, it is sent again later, until the action fails.
         """
         record = self._match.open_action(send.action_id)
@@ -284,7 +284,7 @@ class EffectExecutor:
         is_known = any(kick.player_id in group for group in (presence.turned_away, presence.connected, presence.guests))
         if kick.user_id >= 0 and not is_known:
             return  # the player left; their user id may belong to another player by now
-        # An unlisted player whose log line was lost is in none of these groups. Find out from the console whether they
+        # The match does not know an unlisted player whose log line was lost. Find out from the console whether they
         # are connected.
         user_id = kick.user_id if kick.user_id >= 0 else await self._find_user_id(kick)
         if user_id is None:
@@ -293,7 +293,7 @@ class EffectExecutor:
         _log.info("player kicked", extra={**self._about(kick), "player_id": kick.player_id})
 
     async def _find_user_id(self, kick: Kick) -> int | None:
-        """Find a player's user id by name: `status_json` has no user ids, and `status` has no player ids.
+        """Find a player's user id by name, because `status_json` has no user ids, and `status` has no player ids.
 
         If several clients have the player's name, return the user id from the log if one of them has it, otherwise
         None.
@@ -324,7 +324,7 @@ class EffectExecutor:
     def _is_overdue(self, start: StartPlay) -> bool:
         """True if play was first requested too long ago.
 
-        The time restarts when the roster is complete again, or when a map was live.
+        The time restarts for another map, when the roster is complete again, and after the map was live.
         """
         now_ms = self._clock.now_ms()
         wanted = (start.map_number, self._match.presence.complete_since_ms(), self._match.live_at_ms)

@@ -29,8 +29,8 @@ FRESH_MS: Final = 2_000
 """Maximum age of this process's own heartbeat when it checks those of other processes. If it is older, the database may
 be unavailable for all processes."""
 STEP_MS: Final = 1_000
-"""Minimum change of the difference between the clocks of database and process from which one of them must have been
-set."""
+"""Change of the difference between the clocks of the database and this process, above which one of the clocks must have
+been set."""
 CHECK_S: Final = 1.5
 """Timeout in seconds of the lease check after a late heartbeat. Without it, a read that hangs on a dead connection
 could delay the next heartbeat by more than DEAD_MS."""

@@ -29,10 +29,10 @@ class Intervals(msgspec.Struct, frozen=True, kw_only=True):
     """Interval in seconds at which the matches of this process are compared with a shared database, with one query.
     Another process may have ended or acquired a match, or stored log entries."""
     check_s: float = 10.0
-    """The same interval for a database that is not shared. Besides this process, only commands of operators end
-    matches in it."""
+    """`watch_s` for a database that is not shared. Besides this process, only commands of operators end matches in
+    it."""
     actions_s: float = 0.5
-    """Interval in seconds at which action requests are polled that other processes have stored."""
+    """Poll interval in seconds for action requests that other processes have stored."""
     free_slots_s: float = 5.0
     """Interval in seconds at which pending matches are woken if slots are free. (The release of a slot wakes a match at
     once.)"""
@@ -47,7 +47,7 @@ class Intervals(msgspec.Struct, frozen=True, kw_only=True):
     try_s: float = 180.0
     """Timeout in seconds, at real speed, of an attempt to start a server: process start, map load and settings."""
     min_try_s: float = 60.0
-    """Minimum timeout in seconds of an attempt, at any speed, because processes start slowly on a busy machine."""
+    """Lower limit in seconds of `try_s` divided by the region's speed: a busy machine starts processes slowly."""
     load_begins_s: float = 1.0
     """Time in seconds after which a map load is assumed to have begun, even if no answer of the server shows it. A load
     begins one frame after the command. Until then the server reports the old map, and during the load it does not
@@ -58,7 +58,7 @@ class Intervals(msgspec.Struct, frozen=True, kw_only=True):
     # --- run ---
 
     late_ms: int = LATE_MS
-    """Minimum delay after which a deadline that is noticed late does not fire at once, but waits for posts in
+    """Delay above which a deadline counts as noticed late: it does not fire at once, but waits for posts in
     flight."""
     last_report_s: float = 1.0
     """Timeout in seconds for the plugins' reports of the last round. They arrive within a tick of the last log lines,
@@ -70,8 +70,8 @@ class Intervals(msgspec.Struct, frozen=True, kw_only=True):
     """Delay in seconds of a resumed match's commands to its server, per match that is still to be resumed. So logs are
     read first, and servers are then queried at different times. The log of a match is read in less time than this."""
     max_put_off_s: float = 5.0
-    """Maximum delay in seconds of these commands. Players who joined while no process drove the match must be known
-    before deadlines fire again (CATCH_UP_MS)."""
+    """Upper limit in seconds of a match's delay by `put_off_s`. Players who joined while no process drove it must be
+    known before deadlines fire again (CATCH_UP_MS)."""
 
     # --- effects ---
 

@@ -50,7 +50,7 @@ FLEET_S: Final = 5.0
 """Maximum time in seconds that a fleet normally needs to report the state of a server."""
 
 LATE_MS: Final = 1_000
-"""Minimum delay of a step beyond its planned time from which this process was suspended or blocked. The delay then does
+"""Delay of a step beyond its planned time, above which this process counts as suspended or blocked. The delay then does
 not count as silence."""
 
 _log = logging.getLogger(__name__)
@@ -242,7 +242,7 @@ class LivenessProbe:
         except configure.ConfigurationError as exc:
             _log.warning("log address rejected by server", extra={"server_id": self._lease.row.id, "error": str(exc)})
         else:
-            _log.warning("log address was missing, registered again", extra={"server_id": self._lease.row.id})
+            _log.warning("log address registered again", extra={"server_id": self._lease.row.id})
 
     async def _remove_address(self) -> None:
         """Remove the log address, which the server may have stopped using, before it is registered again."""
@@ -259,7 +259,7 @@ class LivenessProbe:
 
     @contextmanager
     def _excusing_delay(self, planned_s: float) -> Iterator[None]:
-        """Exclude, from the time of a step, time in which this process did not run, and changes of the clock."""
+        """Shift the times that silence is measured from if a step was over LATE_MS late, or the clock was set back."""
         began_ms = self._clock.now_ms()
         try:
             yield

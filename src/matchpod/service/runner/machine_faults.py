@@ -27,7 +27,7 @@ failure."""
 
 
 def is_machine_fault(error: BaseException) -> bool:
-    """True if the machine caused the error, not a server. Adapters keep causes of errors (`raise … from`)."""
+    """True if the error or one of its causes (`raise … from`) is a fault of the machine, not of a server."""
     return any(isinstance(cause, OSError) and cause.errno in MACHINE_ERRORS for cause in causes_of(error))
 
 

@@ -181,7 +181,7 @@ async def _mark_released(lease: Lease, deps: Deps) -> None:
 
 
 async def _finalize_history(lease: Lease, deps: Deps) -> None:
-    """Finalize the history of the match. Called after the release was attempted, to avoid delaying it."""
+    """Finalize the history of the match. Called after the release was attempted or postponed, to avoid delaying it."""
     row, region = lease.row, deps.regions.get(lease.row.region)
     speed = region.speed if region else 1.0
     try:
@@ -220,7 +220,7 @@ async def _release_later(lease: Lease, deps: Deps, error: str) -> None:
 
 
 async def _send_farewell(lease: Lease, deps: Deps, *, is_kept: bool = False) -> bool:
-    """Kick all players with a text about the end, unless the server is gone. False after a console fault."""
+    """Clean up the server; kick its players with a text unless it was lost or never ran. False on a console fault."""
     row = lease.row
     outcome = await outbox.outcome_of(deps.db, row.id)
     reason = outcome.reason if outcome else None

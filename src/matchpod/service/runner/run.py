@@ -120,7 +120,7 @@ class _Runner:
         if is_resumed:
             await self._resume()
         else:
-            await self._apply_stored()  # sent by the server while it was configured
+            await self._apply_stored()  # entries that arrived while the server was configured
 
     async def run(self) -> None:
         """Drive the match until it has ended, with its console commands and its probes in tasks of their own."""
@@ -359,9 +359,9 @@ class _Runner:
     async def _fire_deadlines(self, *, busy_ms: int) -> None:
         """If a deadline is due, append an entry at which due deadlines fire.
 
-        If the deadline was noticed late, or if this process was just suspended, a RESUMED entry postpones it, because a
-        post in flight may make it obsolete. So does a post that could not be stored: on a full disk, the report that
-        the match is over may fit, but not the log of the last rounds.
+        Append a RESUMED entry instead, which postpones the deadline by at most MAX_WAIT_MS, if the deadline was noticed
+        late, if this process was just suspended, or if the last log post could not be stored. The missing post may make
+        the deadline obsolete: on a full disk, a report of the match's end may fit, but not the log of the last rounds.
         """
         due_ms, now_ms = self._fold.due_ms(), self._deps.clock.now_ms()
         if self._fold.is_over or due_ms is None or due_ms > now_ms:
@@ -398,7 +398,7 @@ class _Runner:
         new = NewEntry(kind=kind, received_ms=self._deps.clock.now_ms(), body=body)
         _, numbers, _ = await self._lease.write([servers.check_fence(row.id, row.fence), *statements_of(row.id, new)])
         self._live.enqueue(stored_entry(row.id, msgspec.convert(numbers[0][0], int), new))
-        if body:  # appended by another task, while the runner may be idle
+        if body:  # another task appends entries with a body; the runner may be idle
             self._live.woken.set()
 
     # --- the server -----------------------------------------------------------------------------------------------

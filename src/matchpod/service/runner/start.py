@@ -124,7 +124,7 @@ async def _set_running(lease: Lease, deps: Deps, server: GameServer) -> None:
 
 
 async def _acquire_slot(lease: Lease, deps: Deps, region: Region, begun_ms: int) -> bool:
-    """Reserve a slot, but none whose server was found in use since `begun_ms`. False if the match has to wait."""
+    """Reserve a slot, but none that `UsedSlots` skips at the time `begun_ms`. False if the match has to wait."""
     row = lease.row
     slot = await _reserve(lease, deps, region, begun_ms)
     if slot is not None:
@@ -210,7 +210,7 @@ async def _reserve_slot(lease: Lease, deps: Deps, wanted: Sequence[str]) -> str 
 
 
 async def _may_start(lease: Lease, deps: Deps, region: Region) -> bool:
-    """True unless the machine is at fault. Even then, a match that is next or has a slot may retry after the pause."""
+    """True unless the machine is at fault. After each pause, one match that has a slot or is next in line retries."""
     if not deps.machine_faults.is_known(region.code):
         return True
     if lease.row.slot is None and not await _is_next(lease, deps, 1):

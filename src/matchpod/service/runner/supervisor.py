@@ -45,7 +45,7 @@ PATIENCE_MS: Final = 1_500
 """Time for which a due match is left to processes that drive fewer matches. It equals three polls."""
 
 RETRY_S: Final = 1.0
-"""Additional delay in seconds of a loop after a failure, except that of the heartbeats, which must not be late."""
+"""Additional delay in seconds of a loop after a failure. Heartbeats have none, because they must not be late."""
 
 UNUSED_MS: Final = 10_000
 """Time after which a lease without a task is released. It is not 0, because the task of a new lease begins a little
@@ -201,7 +201,7 @@ class Supervisor:
         notified, self._notified = (
             self._notified,
             set(),
-        )  # before the rows are read: later changes notify again
+        )  # cleared before the rows are read, so that later changes notify again
         for server_id in notified & self._drives.keys():
             await self._check(server_id)
         is_created_here = not notified <= self._drives.keys()

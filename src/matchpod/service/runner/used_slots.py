@@ -9,8 +9,8 @@ import asyncio
 from typing import Final
 
 ASK_AGAIN_MS: Final = 15_000
-"""Interval at which a process checks a server in use, regardless of how many matches wait. After the server has become
-free, a match gets it within half a minute, because the match must be woken, too."""
+"""Interval at which a process checks whether a server is still in use, regardless of how many matches wait. After the
+server has become free, a match gets it within half a minute, because the match must be woken, too."""
 
 
 class UsedSlots:

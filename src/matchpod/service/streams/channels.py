@@ -1,4 +1,4 @@
-"""Share the newest items of a map or an organization among its readers. Each is encoded once per kind of stream.
+"""Share the newest items of a map or an organization among its readers. Each item is encoded once per kind of stream.
 
 A channel exists while it has readers. Its newest items are in a ring. Items are published by the writer and also polled
 from the database, so they may arrive twice, late, or with gaps. Known items are dropped, and a gap clears the ring. A
@@ -76,7 +76,7 @@ def type_of(line: bytes) -> bytes:
 
 
 ReadAfter = Callable[[int], Awaitable[list[tuple[int, bytes]]]]
-"""A function that reads a page of the stored items after a number, as pairs of number and JSON."""
+"""A function that gets an item number, and reads a page of the stored items after it as pairs of number and JSON."""
 
 
 class Subscriber(Protocol):

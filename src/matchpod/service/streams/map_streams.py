@@ -232,7 +232,7 @@ class Streams:
         return channel
 
     async def _compare(self, rows: Sequence[MapRow], positions: Sequence[_Position]) -> None:
-        """Compare the positions and, unless they are up to date, the channels of these maps with the database.
+        """Bring the channels of these maps up to date with the database if necessary, and compare the positions.
 
         A position after the last stored item is set back to that item, because new items get the numbers of lost items.
         """

@@ -24,8 +24,8 @@ from matchpod.service.telemetry.metrics import Metrics
 from matchpod.storage import organization_events
 
 EVENT_RING: Final = 1_000
-"""Minimum number of events in a full ring. A thousand matches cause about this number per minute. The maximum is twice
-this number, about 1 MB per organization with readers."""
+"""Minimum number of events in a full ring. A thousand matches cause about a thousand events per minute. The maximum is
+twice EVENT_RING, about 1 MB per organization with readers."""
 
 _log = logging.getLogger(__name__)
 

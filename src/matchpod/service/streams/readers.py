@@ -21,7 +21,7 @@ MAX_READERS: Final = 10_000
 FULL_RETRY_S: Final = 5
 """Retry-After in seconds of the error that there are too many readers."""
 WOKEN_AT_ONCE: Final = 16
-"""Maximum number of readers that are woken per iteration of the event loop. They take less than a millisecond."""
+"""Maximum number of readers that are woken per iteration of the event loop. This takes less than a millisecond."""
 
 
 class PollPace(msgspec.Struct, frozen=True, kw_only=True):
@@ -30,7 +30,7 @@ class PollPace(msgspec.Struct, frozen=True, kw_only=True):
     poll_s: float = 1.0
     """Interval at which a shared database is polled. It is the maximum delay of items that another process stores."""
     check_polls: int = 5
-    """Factor by which a database that is not shared is polled less often. There, polls are only a safeguard, because
+    """Factor by which the poll interval is longer if the database is not shared. Such polls are only a safeguard:
     this process knows when it writes. With a shared database, one in `check_polls` polls checks whether the map is
     over, and reads its items even if this process records them."""
     gather_s: float = 0.1
@@ -97,7 +97,7 @@ class StreamReader:
         """Wait until there are new items, but at most until the deadline. May return earlier."""
         loop = asyncio.get_running_loop()
         if self._timer is None or self._timer.when() > deadline:
-            # Keep a timer with an earlier deadline: to wake too early costs less than a new timer for each wait.
+            # Keep a timer with an earlier deadline: waking too early costs less than a new timer for each wait.
             self._cancel_timer()
             self._timer = loop.call_at(deadline, self._on_timer)
         self._waiter = loop.create_future()

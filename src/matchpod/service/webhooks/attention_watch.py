@@ -111,7 +111,7 @@ class AttentionWatch:
         return attention_of(situation_of(row, progress, self._clock.now_ms(), silent_ms=silent_ms))
 
     async def _given_up(self, org_id: str, raised: set[tuple[str, str]]) -> set[tuple[str, str]]:
-        """Raise attention for newly given-up callbacks. Return the server id and reason of all given-up callbacks."""
+        """Raise attention for newly given-up callbacks. Return (server id, kind) for all given up recently."""
         from_ms = self._clock.now_ms() - GIVEN_UP_MS
         query = CallbacksQuery(page_size=MAX_GIVEN_UP, state=CallbackState.GIVEN_UP, from_ms=from_ms)
         _, found = await callback_lists.list_page(self._db, org_id, query)

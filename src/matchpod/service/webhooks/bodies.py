@@ -1,4 +1,4 @@
-"""Build the bodies of webhook deliveries. A body is an event with the API's view of what the event is about as `data`.
+"""Build the bodies of webhook deliveries. A body is an event whose `data` is the API's view of what the event is about.
 
 The events are those of the organization's stream. `data` is read when the delivery is created, usually within a second
 of the event. It contains no passwords, because bodies are stored and shown.

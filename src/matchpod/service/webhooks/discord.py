@@ -24,8 +24,8 @@ GATHER_MS: Final = 5_000
 """Time for which a message waits for further events after its first event."""
 
 MAX_MERGE_MS: Final = 60 * 60_000
-"""Maximum time until the next attempt of a waiting message to which new events are added. If the attempt is later, they
-go into a new message, so that they do not wait for hours."""
+"""New events are added to a waiting message if its next attempt is due within this time. Otherwise they go into a new
+message, so that they do not wait for hours."""
 
 MESSAGE_TYPE: Final = "message"
 """The event type of deliveries to Discord, each of which may contain several events."""

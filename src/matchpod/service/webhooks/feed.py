@@ -137,7 +137,7 @@ class EventFeed:
         if not page:
             return False
         if page[0][0] > start + 1 and start > 0:
-            _log.warning("webhook events were deleted", extra={"org_id": position.org_id, "after": start})
+            _log.warning("events deleted before webhooks sent them", extra={"org_id": position.org_id, "after": start})
         # Read the webhooks after the events, so that webhooks that were created before the events are found.
         active = await webhooks.switched_on(self._db, position.org_id)
         found, last = await self._prepare(position.org_id, page, active)
@@ -149,7 +149,7 @@ class EventFeed:
     ) -> tuple[list[PreparedEvent | bytes], int]:
         """Return the events to be delivered, and the number of the last event that was processed.
 
-        Events about failed actions that are not in the stream yet are returned as JSON, to be appended to the stream.
+        Events about failed actions are returned as JSON if they are missing in the stream, to be appended to it.
         """
         found: list[PreparedEvent | bytes] = []
         last = page[0][0] - 1

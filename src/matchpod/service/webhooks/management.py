@@ -229,7 +229,7 @@ class Webhooks:
 
     @unavailable_on_outage
     async def redeliver_given_up(self, principal: Principal, webhook_id: str, body: bytes) -> Redelivery:
-        """Request another attempt for each given-up delivery created since the time in the body, oldest first."""
+        """Send the oldest given-up deliveries created since the time in the body again, at most MAX_REDELIVERED."""
         row = await self._own(principal, webhook_id)
         from_ms = read_redeliver_request(decode_json(body))
         self._many.acquire(principal.org_id)

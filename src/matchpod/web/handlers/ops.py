@@ -22,8 +22,8 @@ INTERNAL = "internal"
 """The query parameter with which the documentation page shows the endpoints for game servers and operators."""
 
 METRICS_PER_S = 20
-"""Maximum number of requests for the metrics per second, over all clients. They need no key, so clients take turns: a
-client that sends a flood of requests delays only its own. Even thousands of scrapers stay below the limit."""
+"""Maximum number of requests for the metrics per second, over all clients. These requests need no key, so clients take
+turns: a client that sends a flood of requests delays only itself. Even thousands of scrapers stay below the limit."""
 
 _encoder = msgspec.json.Encoder()
 

@@ -55,5 +55,5 @@ def act(use_case: Callable[[Services], Callable[[Principal, str], Awaitable[obje
 
 
 async def keyed_body(site: Site, call: Call) -> tuple[str | None, bytes]:
-    """Return the idempotency key of a request (None without one) and its body."""
+    """Return the idempotency key of a request (None if it has none) and its body."""
     return call.single_header(KEY_HEADER.lower().encode()), await call.read_body(site.services.limits.max_body_bytes)

@@ -18,11 +18,10 @@ MAX_PIPELINED: Final = 32
 """Maximum number of requests that wait on a connection while an earlier request is being answered. Common clients and
 proxies do not pipeline requests."""
 RESERVED_PART: Final = 8
-"""Divisor of all connections: one in 8 is reserved for requests with priority. Such requests are short."""
+"""Part of the connection slots that is reserved for priority requests: one slot in 8. Such requests are short."""
 ADDRESS_EXCESS: Final = 2
-"""Up to this multiple of an address's limit, its connections stay open. Whether a request has priority is known only
-once it arrives, and an error response explains more than a closed connection. Further connections are closed at once.
-"""
+"""Connections of an address stay open up to this multiple of its limit; further connections are closed at once. Whether
+a request has priority is known only once it arrives, and an error response explains more than a closed connection."""
 
 PROBE_BYTES: Final = 32
 """Number of bytes at the start of a request that are needed to recognize a probe."""
@@ -87,7 +86,7 @@ class ConnectionLimits(msgspec.Struct, frozen=True, kw_only=True):
 
     @property
     def of_address(self) -> int | None:
-        """Maximum number of an address's connections for any request; at most half of the ordinary slots."""
+        """Maximum number of connections per address for requests without priority; at most half the ordinary slots."""
         return None if self.per_address is None else max(1, min(self.per_address, self.ordinary // 2))
 
 

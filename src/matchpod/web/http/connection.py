@@ -92,7 +92,7 @@ class ApiConnection(asyncio.Protocol):
         self._unparsed_bytes = 0
         """Number of bytes since the parser last completed a part of a request. It may have buffered them."""
         self._direct_body: bytes | None = None
-        """The part received of the body of a request that may be answered directly; None without such a request."""
+        """The received part of the body of a request that may be answered directly; None for other requests."""
         self._direct: DirectRoute | None = None
         """The route of the current request if it is a POST that may be answered directly; None otherwise."""
         self._may_read = True
@@ -273,7 +273,7 @@ class ApiConnection(asyncio.Protocol):
             self._newest.add_body(body)
 
     def on_message_complete(self) -> None:
-        """Complete the body and, if it is already answered, its exchange. The next byte belongs to another request."""
+        """Complete the body, and its exchange if the response is complete. The next byte belongs to another request."""
         self._unparsed_bytes = 0
         if self._direct_body is not None:
             if self._direct is not None:
@@ -321,7 +321,7 @@ class ApiConnection(asyncio.Protocol):
         try:
             parts = reads.read(head.url[len(reads.prefix) :].decode("latin-1"), head.headers)
         except Exception:  # noqa: BLE001 - the application answers, and reports the error if it has one too
-            _log.exception("direct request failed")
+            _log.exception("fast path failed: the application answers the request")
             return False
         if parts is None:
             return False
@@ -333,7 +333,7 @@ class ApiConnection(asyncio.Protocol):
         return True
 
     def _take(self, body: bytes) -> None:
-        """Answer a POST directly, if it is a usual request."""
+        """Answer a POST directly if it is a usual request; otherwise pass it to the application."""
         route, self._direct_body = self._direct, None
         keep_alive = self._parser.should_keep_alive() and not self.seat.admission.is_single
         version = self._parser.get_http_version()
@@ -351,7 +351,7 @@ class ApiConnection(asyncio.Protocol):
                 lambda is_answer: self._answer(exchange, route.response if is_answer else None),
             )
         except Exception:  # noqa: BLE001 - the application answers, and reports the error if it has one too
-            _log.exception("direct request failed")
+            _log.exception("fast path failed: the application answers the request")
         if not is_taken:
             self._answer(exchange, None)
 

@@ -1,7 +1,7 @@
 """Track the open connections of a server, apply their limits, and close some when there are too many.
 
 A connection is silent until it has sent a request head, and idle between two requests. When no ordinary slot is left, a
-new connection replaces the connection that has been silent longest or, without silent connections, idle longest. Fresh
+new connection replaces the connection that has been silent longest or, if no connection is silent, idle longest. Fresh
 connections are replaced only when no slot at all is left, so that clients that connect at the same moment do not
 displace each other.
 """
@@ -34,7 +34,7 @@ from matchpod.web.http.responses import Header, Response
 from matchpod.web.http.trusted_proxies import TrustedProxies
 
 LOOPBACK: Final = "loopback"
-"""The key for counting loopback clients and trusted proxies together, in the cases where limits apply to them."""
+"""The key for counting loopback clients and trusted proxies together, where `admit` and `_counted` limit them."""
 RETRY_AFTER_S: Final = 5
 """Retry-After in seconds for rejected clients. Most requests are answered within this time."""
 MAX_UNREAD_BYTES: Final = 32 * 1024 * 1024
@@ -319,7 +319,7 @@ class Connections:
     def close_idle(self, count: int, *, of: Admission | None = None, even_fresh: bool = False) -> None:
         """Close at most `count` connections: silent connections that are no longer fresh, then idle ones, oldest first.
 
-        With `of`, only connections that occupy one of its slots are closed.
+        With `even_fresh`, fresh silent connections are closed too. With `of`, only connections with a slot of `of`.
         """
         fresh_s = time.monotonic() - (0.0 if even_fresh else self.patience.fresh_s)
         silent = itertools.takewhile(lambda connection: self._silent[connection] <= fresh_s, self._silent)

@@ -157,7 +157,7 @@ class Exchange:
             self._carrier.exchange_completed()
 
     def _pending_head(self, whole_length: int | None) -> bytes:
-        """Return the head of the response, or nothing if it was sent. `whole_length` is set if the body is one part."""
+        """Return the response head, or nothing if it was sent. `whole_length` is the length of a one-part body."""
         if self._head is None:
             return b""
         (status, headers), self._head = self._head, None
@@ -167,7 +167,7 @@ class Exchange:
         if names.get(b"connection", b"").lower() == b"close":
             self.keep_alive = False
         elif not self.keep_alive or not self.is_body_complete:
-            # A part of this request is unread, so the connection cannot be used for another request.
+            # This connection cannot be used again: it must be closed anyway, or a part of the request body is missing.
             self.keep_alive = False
             headers.append((b"connection", b"close"))
         elif self.scope["http_version"] == "1.0":

@@ -44,7 +44,7 @@ class PartedResponse(msgspec.Struct, frozen=True, kw_only=True):
     headers: tuple[Header, ...] = ()
     status: int = 200
     length: int | None = None
-    """Total size of all parts in bytes, if it is known. Such a response is not compressed."""
+    """Total size of all parts in bytes; None if it is unknown. A response of known size is not compressed."""
 
 
 class StreamConnection(Protocol):

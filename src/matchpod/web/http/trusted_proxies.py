@@ -74,7 +74,7 @@ class TrustedProxies:
         return named
 
     def _walk(self, proxy: str, nodes: Sequence[bytes | None]) -> str | None:
-        """Return the nearest machine that is not a trusted proxy or, without one, the farthest known machine.
+        """Return the nearest machine that is not a trusted proxy or, if none is known, the farthest trusted proxy.
 
         Return None if an entry on the way to that machine cannot be read.
         """
@@ -106,7 +106,7 @@ def _nodes(forwarded: bytes) -> Sequence[bytes | None]:
 
 
 def _node(element: bytes) -> bytes | None:
-    """Return the `for` node of an element, or empty bytes if it has none; None if it is invalid or has two."""
+    """Return the `for` node of an element; empty bytes without a `for`, None if the element is invalid or has two."""
     node, at = None, 0
     while at < len(element):
         parameter = _PARAMETER.match(element, at)
@@ -122,7 +122,7 @@ def _node(element: bytes) -> bytes | None:
 
 
 def _read(host: str) -> _Address | None:
-    """Return an IP address without its port, if it has one; None for a name or an obfuscated node."""
+    """Return the IP address of a node, without the port if it has one; None for a name or an obfuscated node."""
     if parts := _WITH_PORT.fullmatch(host):
         host = parts["ipv6"] or parts["ipv4"] or ""
     try:

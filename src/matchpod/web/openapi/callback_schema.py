@@ -1,4 +1,4 @@
-"""Describe the two callbacks as OpenAPI webhooks."""
+"""Describe the callbacks `matchOver` and `matchCanceled` as OpenAPI webhooks."""
 
 from __future__ import annotations
 

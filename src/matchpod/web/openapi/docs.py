@@ -20,7 +20,7 @@ _HEADERS: tuple[Header, ...] = (
 
 
 def read_pages() -> dict[str, Response]:
-    """Return the page with an empty name, and its files with their names."""
+    """Return the documentation page under an empty name, and its files under their names."""
     folder = resources.files(__package__) / "assets"
     return {
         name: Response((folder / file).read_bytes(), content_type=content_type, headers=_HEADERS, is_shared=True)

@@ -53,7 +53,7 @@ class Examples(msgspec.Struct, frozen=True):
         return _refs(f"{_name(endpoint)}-request", self._of(endpoint).request)
 
     def response(self, endpoint: Endpoint, status: int, errors: Iterable[type[MatchpodError]]) -> dict[str, object]:
-        """Return references to the examples of a response; if there are none, of the errors with this status."""
+        """Return references to the examples of a response; if it has none, to those of the errors with this status."""
         own = self._of(endpoint).responses.get(str(status), {})
         if own:
             return _refs(f"{_name(endpoint)}-{status}", own)

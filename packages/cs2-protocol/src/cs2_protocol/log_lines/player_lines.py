@@ -88,7 +88,7 @@ class Chat(PlayerLogLine, frozen=True):
 class Attacked(PlayerLogLine, frozen=True):
     """A player hit a player, possibly themselves.
 
-    `damage` is not limited to the victim's health, of which `health` remains. `weapon` is a base model name.
+    `damage` can exceed the health that the victim had; `health` is what remains. `weapon` is a base model name.
     """
 
     position: str
@@ -196,7 +196,7 @@ class BlindedBy(PlayerLogLine, frozen=True):
 
 
 class GrenadeLaunched(PlayerLogLine, frozen=True):
-    """A grenade was thrown. The numbers include its initial position and velocity."""
+    """A grenade was thrown. `numbers` includes its initial position and velocity."""
 
     grenade: str
     numbers: str
@@ -239,7 +239,7 @@ class ItemTransfer(PlayerLogLine, frozen=True):
 
 
 class MoneyChange(PlayerLogLine, frozen=True):
-    """A player's money changed. The user id in the token of this line is one too high."""
+    """A player's money changed. The user id in the player token of this line is one too high."""
 
     before: int
     change: int
@@ -253,7 +253,7 @@ class MoneyChange(PlayerLogLine, frozen=True):
 
 
 class LeftBuyzone(PlayerLogLine, frozen=True):
-    """A player left the buy zone, carrying these items."""
+    """A player left the buy zone, carrying `items`."""
 
     items: tuple[str, ...]
 

@@ -16,7 +16,7 @@ from cs2_protocol.game import PlayerId, Side
 from cs2_protocol.steam_id import to_id64
 
 MAX_KNOWN_PLAYERS = 512
-"""Maximum number of known players, far more than join one server. Beyond it, the oldest entry is dropped."""
+"""Maximum number of known players, far more than join one server. Each further player replaces the oldest entry."""
 
 MAX_SECOND_TOKENS = 4096
 """Maximum number of cached second players (see `second_token`). When the cache is full, it is cleared."""
@@ -97,7 +97,7 @@ class KnownPlayers(msgspec.Struct):
     ids: dict[str, PlayerId] = {}
     """Player ids by `name<userid>`, for lines that print the Steam id as pending."""
     second_tokens: dict[str, PlayerToken] = {}
-    """Cache of the second players of lines, by the text of their token. A token in this cache is not thereby known."""
+    """Cache of the second players of lines, by the text of their token. These players need not be known."""
 
     def knows(self, token: PlayerToken) -> bool:
         """True if the token has the latest name of a known player, on any side."""
@@ -148,7 +148,7 @@ class KnownPlayers(msgspec.Struct):
         if found is not None:
             token = self.token(found[1], int(found[2]), found[3], found[4])
             if '"' in token.name and not self.knows(token) and not is_like_first:
-                return None  # part of a longer text, not a token: a player with a quote in the name would be known
+                return None  # not a token but part of a longer text: only names of known players may contain quotes
             if token.player_id:
                 if '"' in token.name or len(token.name) > MAX_NAME_CHARS:
                     return token  # not cached: a name with quotes is accepted only while it is the player's latest

@@ -18,7 +18,7 @@ BUILD = 10603
 """Build number. The first line of a log file prints it as the version."""
 
 OLD_BUILD = 10521
-"""Build number with the setup fault `old_build`. It is from logs of a real server; the version text of this build is
+"""Build number if the setup fault is `old_build`. It is from logs of a real server; the version text of this build is
 invented."""
 
 VERSION = "1.41.2.8"

@@ -80,7 +80,7 @@ class Arena:
     def write_last_lines(self) -> None:
         """Log the planned `left buyzone` lines.
 
-        They are omitted after the end of the map, as for ten players in a real log.
+        They are omitted after the end of the map: a real log omits them for ten players.
         """
         exits, self.buy_zone_exits = self.buy_zone_exits, []
         for player in exits:
@@ -121,7 +121,7 @@ class Arena:
         return [player for player in self.players if player.is_in_game and player.team == side]
 
     def kept_on(self, side: Side) -> list[Player]:
-        """Return the players on a side, ordered by user id, including absent players.
+        """Return the players and coaches on a side, connected or absent, ordered by user id.
 
         All of them get the team's money.
         """

@@ -30,7 +30,7 @@ _Handler = Callable[[list[str]], str]
 _GREEN, _PLAIN = "\x04", "\x01"
 _PREFIX = f"[{_GREEN}MatchZy{_PLAIN}]"
 _COLORED = "\x01\x0b\x01"
-"""Prefix of translated texts with color codes."""
+"""Prefix of those translated texts of MatchZy that contain color codes."""
 _STARTED = "Start command cannot be used if match is already started! If you want to unpause, please use .unpause"
 
 

@@ -120,7 +120,7 @@ class Demos:
         self._recordings = []
 
     def map_ended(self, series: Series, *, rounds_played: int) -> None:
-        """Schedule the end and the posts of this map's recordings. `series` must still have the number of this map."""
+        """Schedule the end and the posts of this map's recordings. `series` must not have advanced to the next map."""
         ended, self._recordings = self._recordings, []
         self._ending = ended
         about = {

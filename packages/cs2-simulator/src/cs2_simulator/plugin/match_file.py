@@ -11,7 +11,7 @@ import json
 import msgspec
 
 INT32 = range(-(2**31), 2**31)
-"""Range of 32-bit integers. MatchZy parses numbers, including `matchid`, as such integers."""
+"""Range of the 32-bit integers as which MatchZy parses numbers, including `matchid`."""
 
 DEFAULT_PLAYERS_PER_TEAM = 5
 

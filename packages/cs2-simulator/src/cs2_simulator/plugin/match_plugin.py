@@ -62,14 +62,14 @@ class MatchPlugin(Watcher):
             chat_commands.handle(self.course, player, text[1:].strip().lower())
 
     def freeze_began(self, round_number: int) -> None:
-        """Write a backup if the round is live."""
+        """Prepare the coaches for the round, and write a backup if the match is live."""
         if self.course.stage.is_started:
             self.course.coaches.freeze_began()
         if self.course.series is not None and self.course.stage is PluginStage.LIVE:
             self.course.series.write_backup(round_number - 1)
 
     def round_started(self, round_number: int) -> None:
-        """Update the hostname, which may contain the score."""
+        """Move out coaches who are still alive, and update the hostname, which may contain the score."""
         if self.course.stage.is_started:
             self.course.coaches.round_started()
             self.course.update_hostname()

@@ -51,7 +51,7 @@ class ReadyList:
     def can_start(self, arena: Arena, match: MatchFile) -> bool:
         """True if enough spectators are ready, and each side is either complete with everyone ready, or forced.
 
-        Coaches count like players: MatchZy does not distinguish them here.
+        A forced side still needs `min_ready` ready people. Coaches count like players, as in MatchZy.
         """
         watching = [player for player in arena.players if player.is_in_game and player.team == SPECTATOR]
         need = match.min_ready_spectators

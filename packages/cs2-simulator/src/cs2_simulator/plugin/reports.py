@@ -125,7 +125,7 @@ def series_end(series: Series, score: tuple[int, int], team1_side: Side) -> Payl
 
 
 def stats_players(present: Sequence[Player], tallies: Sequence[Tally], rounds_played: int) -> list[Payload]:
-    """Return the statistics of the players who are on one side now. Players who have left are not included."""
+    """Return the statistics of `present`, the players of one team who are on the server, without bots."""
     by_id = {tally.player_id: tally for tally in tallies}
     return [
         {

@@ -142,5 +142,5 @@ class Series:
 
 
 def accounts_of(people: Iterable[str]) -> list[int]:
-    """Return the accounts of the given SteamID64s. Other texts are left out."""
+    """Return the account numbers of SteamID64s. Texts that are not SteamID64s are left out."""
     return [account for account in map(account_of, people) if account is not None]

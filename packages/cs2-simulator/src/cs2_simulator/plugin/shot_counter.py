@@ -42,7 +42,7 @@ class ShotCounter(Watcher):
     def round_started(self, round_number: int) -> None:
         """Report that counting of the round has begun.
 
-        The report has no numbers for it: receivers treat numbers as final.
+        The report has no numbers of shots for this round: receivers treat numbers as final.
         """
         self._report(open_round=round_number)
 

@@ -80,8 +80,8 @@ class Launch(msgspec.Struct, frozen=True, kw_only=True):
 
 _Value = str | int | float
 _Options = dict[str, tuple[str, Callable[[str, str], _Value]]]
-"""By name of an option: the field that it sets, and a function that parses a value, given the option's name and the
-text."""
+"""Per option name: the field that the option sets, and a function that parses its value. The function gets the name
+of the option and the text of the value."""
 
 
 class _ParsedOptions:

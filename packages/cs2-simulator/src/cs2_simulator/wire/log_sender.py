@@ -66,7 +66,7 @@ class LogSender:
         interval_s: float = POST_INTERVAL_S,
         retry_s: float = POST_INTERVAL_S,
     ) -> None:
-        """`wake_at` is called after a response, with the next time for `send_due`, if lines wait or in lockstep."""
+        """After a response, `wake_at` is called with the time of the next `send_due`, if lines wait or in lockstep."""
         self._stream = stream
         self._client = client
         self._wake_at = wake_at

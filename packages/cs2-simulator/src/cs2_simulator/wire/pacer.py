@@ -49,7 +49,7 @@ class Pacer:
         return len(self._wakes)
 
     def wake_at(self, at_s: float, callback: Callable[[], None]) -> Wakeup:
-        """Call `callback` at this time of the event loop, or as soon as possible afterwards."""
+        """Call `callback` at the event loop's time `at_s`, or as soon as possible afterwards."""
         wake = Wakeup(self, at_s, callback)
         self._order += 1
         heappush(self._wakes, (at_s, self._order, wake))
@@ -57,7 +57,7 @@ class Pacer:
         return wake
 
     def note_cancelled(self) -> None:
-        """Count a cancelled wake-up. If too many are in the heap, remove all of them."""
+        """Count a cancelled wake-up. If too many are in the heap, remove all cancelled wake-ups."""
         self._cancelled += 1
         if self._cancelled > MAX_CANCELLED and self._cancelled * 2 > len(self._wakes):
             self._wakes[:] = [entry for entry in self._wakes if entry[2].callback is not None]

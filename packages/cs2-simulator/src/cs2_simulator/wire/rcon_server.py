@@ -116,7 +116,7 @@ class RconServer:
                 session.close()
 
     def admit(self, session: RconSession) -> bool:
-        """Accept a connection. Return False if its address is banned or there are too many connections."""
+        """Accept a connection. Return False if its address is banned, or if MAX_SESSIONS others are authenticated."""
         if self.bans.is_banned(session.host, session.now_s):
             return False
         if len(self._sessions) >= MAX_SESSIONS:
@@ -222,7 +222,7 @@ class RconSession(asyncio.BufferedProtocol):
         return self._transport is not None and not self._transport.is_closing()
 
     def _abort_in(self, wait_s: float | None) -> None:
-        """Schedule the closing of the connection. None cancels it."""
+        """Abort the connection after `wait_s` seconds; None means never. This replaces an earlier timeout."""
         if self._abort_timer is not None:
             self._abort_timer.cancel()
         self._abort_timer = None if wait_s is None else asyncio.get_running_loop().call_later(wait_s, self.abort)

@@ -52,10 +52,10 @@ MAX_REPORTS = 64
 threads."""
 
 SLOW_S = 0.8
-"""Seconds that the console takes to answer with the setup fault `console_slow`."""
+"""Seconds that the console takes to answer if the setup fault is `console_slow`."""
 
 POST_TIMEOUT_S = 10.0
-"""Seconds after which a post fails with the setup fault `log_unreachable`."""
+"""Seconds after which a log post fails if the setup fault is `log_unreachable`."""
 
 _logger = logging.getLogger(__name__)
 

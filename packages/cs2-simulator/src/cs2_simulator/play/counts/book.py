@@ -150,7 +150,7 @@ class _Round:
             tally.kast_rounds = tally.rounds_played
 
     def _count_round_kill(self, attacker: Tally, target: Tally, at_ms: int) -> None:
-        """Count those statistics of a kill that exist only in modes without respawns."""
+        """Count the statistics of a kill that only modes without respawns have."""
         attacker.kast_rounds = attacker.rounds_played
         _count_multi_kill(attacker)
         self._count_trade(attacker, target, at_ms)
@@ -176,7 +176,7 @@ class _Round:
 
     def _remove_alive(self, player_id: str, team: int) -> None:
         alive = self._alive[team]
-        # A death after the round was decided does not undo the survival, and does not start a clutch.
+        # A player who dies after the round was decided still counts as a survivor, and the death starts no clutch.
         if self.is_decided or alive.pop(player_id, None) is None or self._is_free_for_all or len(alive) != 1:
             return
         enemies = len(self._alive[3 - team])
@@ -252,7 +252,7 @@ class Book:
         self._is_open = False
 
     def round_started(self, number: int, team1: Sequence[Player], team2: Sequence[Player]) -> None:
-        """Start a round with these line-ups. If a round with this number was already played, discard it."""
+        """Start a round with the line-ups `team1` and `team2`. If round `number` was already played, discard it."""
         if not self._is_open:
             return
         self._store_round()
@@ -294,7 +294,7 @@ class Book:
     def killed_by_bomb(self, victim: Player) -> None:
         """Count a death by the bomb, unless the round is already decided.
 
-        The game did not count such deaths in 4 of 4 real cases.
+        In 4 of 4 real cases, the game did not count a death by the bomb after the decision.
         """
         if not self._current.is_decided:
             self.died(victim)
@@ -379,7 +379,7 @@ class Book:
 
 
 def _side_of_team1(team1: Sequence[Player], team2: Sequence[Player]) -> Side:
-    """Return the side of team 1. If no player of the line-ups is on a side, this is CT, its first side."""
+    """Return the side of team 1. If no player of the line-ups is on a side, return CT, where team 1 begins."""
     for player in team1:
         if player.side is not None:
             return player.side

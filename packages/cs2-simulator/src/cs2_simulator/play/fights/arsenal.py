@@ -156,7 +156,7 @@ MAX_GRENADES = 4
 def weapon_named(name: str) -> Weapon:
     """Return the weapon with this name in `killed` lines.
 
-    Any knife model is a knife; any other unknown name is fire.
+    For any knife model, return a knife with its name. For any other unknown name, return INFERNO.
     """
     weapon = WEAPONS.get(name)
     if weapon is not None:

@@ -45,7 +45,7 @@ class Bomb:
     def plant(self, plant_ms: int) -> Script[None]:
         """Let a living Terrorist plant the bomb.
 
-        If they die, another one tries. If none is left, the bomb is not planted.
+        If the planter dies, another Terrorist tries. If none is left, the bomb is not planted.
         """
         arena, rng = self._arena, self._battle.rng
         site = "A" if rng.random() < 0.5 else "B"
@@ -63,7 +63,7 @@ class Bomb:
                 return
 
     def defuse(self, *, may_abort: bool) -> Script[None]:
-        """Let a living CT defuse the bomb. If they die, another one tries."""
+        """Let a living CT defuse the bomb. If the defuser dies, another CT tries."""
         arena, rng = self._arena, self._battle.rng
         if may_abort and rng.random() < _ABORTED_DEFUSE and (aborter := self._choose_defuser()):
             self._begin_defuse(aborter)
@@ -80,7 +80,7 @@ class Bomb:
                 return
 
     def defuse_time_ms(self) -> int:
-        """Return the time that a defuse takes at most, whichever CT survives to do it."""
+        """Return the maximum duration of a defuse: that without a kit, unless all living CTs have a kit."""
         cts = self._arena.alive_on(Side.CT)
         return DEFUSE_WITH_KIT_MS if all(player.has_kit for player in cts) else DEFUSE_MS
 

@@ -25,7 +25,7 @@ ASSIST_DAMAGE = 40
 _DEFAULT_REWARD = 300
 
 _PROPS_PER_PENETRATION = 3
-"""Of this many props, one is hit through another object. In a real match it was 5 of 27 chickens and props."""
+"""One in this many props is hit through another object. In a real match, 5 of 27 chickens and props were."""
 
 _GARBAGE_IDS = ("", "", "`As֬\x02")
 """Steam ids printed when players hit or blind themselves: empty or garbage. One real log has 37 such lines."""

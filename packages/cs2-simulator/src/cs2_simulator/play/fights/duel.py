@@ -97,7 +97,7 @@ def duel(
 
 
 def graze(battle: Battle, attacker: Player, victim: Player) -> bool:
-    """Fire a non-lethal shot without moving the attacker; return False if the weapon cannot make one."""
+    """Fire a non-lethal shot, without moving the attacker. Return False if it would kill, or if no gun is ready."""
     rng = battle.rng
     weapon = best_weapon(attacker)
     if weapon.kind not in _GUNS or _cycle_ms(battle, attacker, weapon):

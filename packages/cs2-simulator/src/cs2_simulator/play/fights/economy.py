@@ -40,7 +40,7 @@ _FREE_HELMET = 2
 _KIT_FOR_ALL = 2
 
 _REGRET_REST = 150
-"""If this is a player's money modulo 1000, the player returns a new grenade and buys it again. As in a real match, this
+"""A player whose money modulo 1000 has this value returns a new grenade and buys it again. As in a real match, this
 happens about every second round."""
 
 
@@ -96,7 +96,7 @@ class Economy:
             give_bomb(arena, carriers[int(rng.random() * len(carriers))])
 
     def buy(self, arena: Arena, rng: Random, window_ms: int) -> Script[None]:
-        """Let all players buy within this time. They leave the buy zone later, during the round."""
+        """Let all players buy within `window_ms`. They leave the buy zone later, during the round."""
         plans: list[tuple[int, int, Player, str]] = []
         if not arena.variables.whole("mp_maxmoney"):
             return
@@ -268,7 +268,7 @@ def change_money(
 ) -> None:
     """Pay or charge a player.
 
-    The log has the full change even if the limit reduces it, but no change without effect.
+    The logged change is `change`, even if the money limit reduces the effect. Without an effect, nothing is logged.
     """
     variables = arena.variables
     before = player.money

@@ -1,4 +1,4 @@
-"""Play fights one after another, until a given number of players per side is left. The time is limited.
+"""Play fights one after another, until a planned number of players per side is left. The time is limited.
 
 Better players win more often, and the player who made the last kill is the most likely next victim. If there is little
 time left, fights follow without pauses, so the planned number of players is always reached.
@@ -48,7 +48,7 @@ class Fights:
         self._last_killer: Player | None = None
 
     def until_left(self, *, cts: int, ts: int, until_ms: int) -> Script[None]:
-        """Fight until at most these numbers of players are left on each side, by the given time."""
+        """Fight until at most `cts` CTs and `ts` Terrorists are left, if possible by the time `until_ms`."""
         arena, rng = self._arena, self._rng
         goals = {Side.CT: cts, Side.T: ts}
         while True:

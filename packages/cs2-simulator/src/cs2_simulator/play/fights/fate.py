@@ -19,13 +19,12 @@ _ONE_SIDED_SHARE = 0.92
 _CT_ADVANTAGE = 0.08
 _SKILL_WEIGHT = 2.2
 _MONEY_WEIGHT = 0.55
-"""Weights of the difference in skill and of the difference in equipment between the sides, per player. Equipment is a
-share of a full buy."""
+"""Weights of the difference between the sides, per player: in skill, and in equipment as a share of a full buy."""
 _FULL_BUY = 4000
 _ARMOR_VALUE = 800
 
 _FIRST_DECISIVE_OVERTIME = 1
-"""Index of the first overtime that must have a winner: the second overtime."""
+"""Index, from 0, of the first overtime that must have a winner: the second overtime."""
 
 
 def choose_winner(arena: Arena, rng: Random, *, team1_side: Side, score: tuple[int, int]) -> Side:

@@ -22,7 +22,7 @@ _LAUNCHED = {
     "incgrenade": ("molotov", "48"),
     "decoy": ("decoygrenade", "47"),
 }
-"""The grenade's name after `sv_throw_`, and the last numbers of that line, by grenade."""
+"""By grenade: its name after `sv_throw_`, and the last numbers of the `sv_throw_` line."""
 
 _FLIGHT_MS = {
     "hegrenade": (1500, 1700),
@@ -40,7 +40,7 @@ _ENEMY_NEAR = {"hegrenade": 0.32, "fire": 0.3, "flashbang": 0.26}
 _MATE_NEAR = {"hegrenade": 0.03, "fire": 0.03, "flashbang": 0.5}
 _SELF_NEAR = {"hegrenade": 0.02, "fire": 0.03, "flashbang": 0.45}
 """Probabilities that a grenade affects an enemy, a team mate or its thrower. In a real log, 13 flashbangs each blinded
-1.2 enemies and 1.8 team mates on average, and every second one its thrower."""
+1.2 enemies and 1.8 team mates on average, and every second flashbang its thrower."""
 _DEAD_BLINDED = 0.12
 """Probability of a `blinded` line for a dead player. In the same log there were 6 such lines for the 13 flashbangs."""
 _AIMED_FLASH_S = 2.0

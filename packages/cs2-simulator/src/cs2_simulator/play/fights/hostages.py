@@ -21,7 +21,7 @@ class Hostages:
         self.rescuer: Player | None = None
 
     def rescue(self, until_ms: int) -> Script[None]:
-        """Let a living CT pick up a hostage and rescue it by the given time. If the CT dies, another one tries."""
+        """Let a living CT pick up a hostage and rescue it by `until_ms`. If the CT dies, another CT tries."""
         arena, rng = self._battle.arena, self._battle.rng
         while cts := arena.alive_on(Side.CT):
             player = cts[int(rng.random() * len(cts))]

@@ -30,7 +30,7 @@ class ScriptRunner:
     def play(self, is_over: Callable[[], bool]) -> Script[None]:
         """Run the scripts until all have ended or `is_over` returns True.
 
-        It is called after every step and every wait.
+        `is_over` is called after every step and every wait.
         """
         waiting, agenda = self._waiting, self._agenda
         while waiting and not is_over():

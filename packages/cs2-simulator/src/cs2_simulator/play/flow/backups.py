@@ -103,7 +103,7 @@ def _log_death(arena: Arena, player: Player) -> None:
 
 
 def _side_in_backup(standing: Standing, backup: Backup, player: Player) -> Side:
-    """Return the side of a player in the backup. If it does not contain the player, return the side of their team."""
+    """Return the player's side in the backup, or their team's side in the backup if it does not contain the player."""
     player_backup = backup.players.get(player.person.player_id)
     if player_backup is not None:
         return Side(player_backup.team)

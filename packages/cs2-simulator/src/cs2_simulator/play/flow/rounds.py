@@ -46,7 +46,7 @@ ENDLESS_MS = 365 * 24 * 3_600_000
 
 
 NO_MAP_GROUP = ""
-"""A server that was started with a map has no map group. Its `Game Over` line then has two spaces in a row."""
+"""The map group of a server that was started with a map: none, so its `Game Over` line has two spaces in a row."""
 
 MS_PER_MINUTE = 60_000
 
@@ -354,5 +354,5 @@ def switch_sides(arena: Arena) -> None:
             arena.log.write(SwitchedTeam(player.teamless_token, player.team, side))
             player.team = side.value
     for player in arena.players:
-        if player.kept_team:  # they are still loading the map; that this is not logged is a guess
+        if player.kept_team:  # still loading the map; it is a guess that the game does not log their change of side
             player.kept_team = Side(player.kept_team).other.value

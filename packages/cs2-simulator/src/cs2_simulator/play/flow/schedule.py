@@ -75,5 +75,5 @@ def next_step(rules: Rules, rounds_played: int, score: tuple[int, int]) -> NextS
 
 
 def _wins_to_clinch(rules: Rules, overtime: int) -> int:
-    """Return the wins that end a map early: more than half of regulation, plus half of each started overtime set."""
+    """Return how many wins end a map early: more than half of regulation, plus half of each started overtime set."""
     return rules.max_rounds // 2 + 1 + overtime * (rules.overtime_rounds // 2)

@@ -66,7 +66,7 @@ class Chatter(Story):
         self._is_warmup = True
 
     def player_joined(self, player: Player) -> None:
-        """Let a player of the plugin's match write `.ready`, but only once per map."""
+        """Let a coach write `.coach`. Let a listed player write `.ready` in warmup, but only once per map."""
         guest = self._crowd.guest_of(player)
         if guest is not None and guest.role is Role.COACH:
             self._ask_to_coach(player)
@@ -123,7 +123,7 @@ class Chatter(Story):
             if player.side is not None and not player.is_coach:
                 self._crowd.door.say(player, ".coach ct" if player.side is Side.CT else ".coach t")
 
-        # Schedule it outside this story, whose tasks are cancelled when the match goes live.
+        # Schedule the message outside this story, whose tasks are cancelled when the match goes live.
         self._crowd.arena.agenda.call_in(wait_ms, ask)
 
     def _say_ready(self, player: Player) -> None:

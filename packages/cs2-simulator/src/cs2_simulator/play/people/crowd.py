@@ -48,7 +48,7 @@ STRANGER_VISITS = 8
 """Number of visits after which an unlisted player, or a player removed from the list, stops trying."""
 
 WAITING_RETURN_MS = (20_000, 30_000)
-"""Milliseconds between attempts of people who wait until they are added to the list. They never stop trying."""
+"""Milliseconds after which a person who was kicked, because they are not listed, connects again."""
 
 ADDED_MS = (5_000, 15_000)
 """Milliseconds after which a person who was just added to the list connects."""
@@ -196,7 +196,7 @@ class Crowd:
         guest.exit = self.arena.agenda.call_in(wait_ms, partial(self._disconnect, guest, reason, stage))
 
     def uninvite(self, guests: Sequence[Guest]) -> None:
-        """Remove those of the guests who are not connected. The connected guests stay, but are no longer listed."""
+        """Mark `guests` as no longer listed, and remove those who are not connected. Connected guests stay."""
         for guest in guests:
             guest.is_listed = False
             if guest.player is None:
@@ -226,7 +226,7 @@ class Crowd:
                 guest.stage = GuestStage.GONE
 
     def side_of(self, team: int) -> Side:
-        """Return the side of a team, 1 or 2.
+        """Return the current side of team 1 or team 2.
 
         Teams are recognized by their names, as the names may be swapped on another map.
         """
@@ -269,7 +269,7 @@ class Crowd:
     def map_ended(self) -> None:
         """Let the guests leave one by one, unless they stay for the next map.
 
-        This is checked just before a guest leaves.
+        Whether they stay is checked just before a guest leaves.
         """
         self.is_over = True
         self._finished_map = self.arena.map_name
@@ -313,7 +313,7 @@ class Crowd:
     def _loading_ms(self, guest: Guest, rng: Random) -> int:
         """Return the milliseconds that a guest's client takes to load.
 
-        If `sim_client_load` is set, it applies to the last guest.
+        If `sim_client_load` is set, it is the time of the player who connects last.
         """
         loading_ms, slow_ms = rng.randint(*LOADING_MS), int(self.arena.variables.number("sim_client_load") * 1000)
         is_slow = slow_ms and guest is max(self.guests.values(), key=by_rank, default=None)

@@ -52,7 +52,7 @@ def make_people(
     nicks: Mapping[int, str] | None = None,
     taken_names: Collection[str] = (),
 ) -> list[Participant]:
-    """Create `count` people. The first people get the given accounts and nicknames. Every fifth person is an AWPer."""
+    """Create `count` people, the first with `accounts` and `nicks`. Each group of TEAM_SIZE people has one AWPer."""
     salt = rng.getrandbits(64)
     chosen = list(accounts[:count])
     while len(chosen) < count:

@@ -47,7 +47,7 @@ class Story(Watcher):
         return arena.rng("visitors", type(self).__name__, arena.map_name, *purpose)
 
     def within_match(self, round_number: int) -> int:
-        """Return the number of this round or, if a match may be shorter, of the last round that is certainly played."""
+        """Return `round_number`, or if a match may end before that round, the last round that is certainly played."""
         return min(round_number, self.max_rounds // 2 + 1) if self.max_rounds > 0 else round_number
 
     def call_in(self, wait_ms: int, callback: Callable[[], None]) -> None:

@@ -90,7 +90,7 @@ class Visitors(Watcher):
         *,
         coaches: Sequence[int] = (),
     ) -> None:
-        """Expect these people, each with an account and a nickname, which may be empty.
+        """Expect the people of a roster, each with an account and a nickname, which may be empty.
 
         People who have left this match for good do not return. `coaches` are the accounts of the listed people who do
         not play.
@@ -145,7 +145,7 @@ class Visitors(Watcher):
             self.crowd.schedule_visit(guest, rng.randint(*ADDED_MS))
 
     def expect_no_more(self, account: int) -> None:
-        """Remove a person from the list. The person tries to reconnect for a limited number of times."""
+        """Remove a person from the list. The person tries to reconnect a limited number of times."""
         guest = self.crowd.find(account)
         if guest is not None:
             guest.is_listed, guest.is_removed = False, True
@@ -160,7 +160,7 @@ class Visitors(Watcher):
     def restart_countdown(self) -> None:
         """Restart the countdown until people connect, because the server was just configured.
 
-        Ignored if it has ended.
+        Ignored if the countdown has already ended.
         """
         if self._countdown.is_active:
             self._start_countdown()
@@ -241,7 +241,7 @@ class Visitors(Watcher):
         arrival_ms = int(self._arena.variables.number("sim_arrival") * 1000)
         waits_ms = random_times(rng, len(guests), 0, rng.randint(int(arrival_ms * ARRIVAL_SHARE), arrival_ms))
         if scenario is Scenario.INCOMPLETE_ROSTER:
-            # One or two players are missing, but at least one connects, unless the roster has only one player.
+            # Omit one or two players, but never all of them, unless the roster has only one player.
             guests = guests[: -min(rng.randint(1, 2), max(1, len(guests) - 1))]
         elif scenario in (Scenario.LATE_JOIN, Scenario.EARLY_LEAVER) and waits_ms:
             waits_ms[-1] += LATE_MS
