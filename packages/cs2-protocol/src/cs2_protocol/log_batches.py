@@ -4,8 +4,8 @@ The byte offsets of posts start at 0 with each map load; some servers send no of
 of bytes, possibly extended by new bytes, until the range is acknowledged. Bytes that were already read are skipped, and
 missing bytes are reported. A line whose end is missing is dropped: `RoundsPlayed: 12` could have been cut to
 `RoundsPlayed: 1`. `post_order` sorts posts that arrive out of order.
-Three cases are not detected: repeated posts without offsets (CS:GO), a late post of an earlier map load without a time
-stamp, and a post of another map load whose offset happens to fit the current one.
+Three cases are not detected: repeated posts without offsets (CS:GO), a late post of an earlier map load if the post has
+no time stamp, and a post of another map load if its offset happens to fit the current load.
 """
 
 from __future__ import annotations

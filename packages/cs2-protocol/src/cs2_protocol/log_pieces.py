@@ -18,7 +18,7 @@ BEGIN: Final = "x-logbytes-beginoffset"
 END: Final = "x-logbytes-endoffset"
 
 _LINE_START: Final = b"\nL "
-"""A line end that is followed by a line with a time stamp. Line ends inside a logged console command are not."""
+"""A line end that is followed by a line with a time stamp, unlike a line end inside a logged console command."""
 
 
 def split_post(headers: Mapping[str, str], body: bytes) -> Iterator[tuple[Mapping[str, str], bytes]]:

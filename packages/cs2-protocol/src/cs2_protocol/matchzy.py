@@ -46,7 +46,7 @@ _REASONS = {
     18: RoundEndReason.CTS_SURRENDER,
 }
 
-# MatchZy sends numbers of sides; compatible plugins send the names of the schema.
+# MatchZy sends the number of a side; compatible plugins send its name, as in the plugin's event schema.
 _SIDES = {"2": Side.T, "3": Side.CT, "t": Side.T, "ct": Side.CT}
 
 # Statistics that the plugin fills. It always sends 0 for these fields: flash_assists team_kills suicides
@@ -84,7 +84,7 @@ class GoingLive(msgspec.Struct, frozen=True, tag="going_live"):
 class RoundEndReport(msgspec.Struct, frozen=True, tag="round_end"):
     """A live round was decided. Players who have left are not included.
 
-    The plugin's schema counts rounds from 0, but the plugin sends the sum of the scores: 1 after the first round.
+    The plugin's event schema counts rounds from 0, but the plugin sends the sum of the scores: 1 after the first round.
     """
 
     match_id: str

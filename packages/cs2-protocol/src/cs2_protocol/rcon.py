@@ -87,7 +87,7 @@ class _AuthStep(StrEnum):
     REFUSED = "refused"
 
 
-# If a transition is not listed, it is ignored when the server causes it, and a ValueError when the caller does.
+# A transition that is not listed is ignored if the server causes it, and raises ValueError if the caller causes it.
 _CLIENT_TRANSITIONS = {
     (ClientState.NEW, _AuthStep.PASSWORD_SENT): ClientState.AUTHENTICATING,
     (ClientState.AUTHENTICATING, _AuthStep.ACCEPTED): ClientState.READY,

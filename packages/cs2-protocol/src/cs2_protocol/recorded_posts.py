@@ -87,7 +87,7 @@ def _read_transcript(recording: bytes) -> Iterator[LogPost]:
 
 
 def _find_closing(recording: bytes, start: int, length: int | None) -> re.Match[bytes]:
-    """Find the end of a body by its length, else by the first `---` line that a post or the end of the file follows."""
+    """Find the end of a body by its length, else by the first `---` line just before a post or the end of the file."""
     exact = None if length is None else _CLOSING.match(recording, start + length)
     # The line end before `---` is not part of the body. For an empty body, it may be the line end after `BODY:`.
     closing = exact or _LAST_CLOSING.search(recording, start - 1)

@@ -7,7 +7,7 @@ challenge number that the client must send back first.
 from __future__ import annotations
 
 REPLY_HEAD = b"\xff\xff\xff\xff"
-"""The first bytes of a datagram that is not split into several."""
+"""The first bytes of every query or answer that is sent in a single datagram."""
 
 INFO_REQUEST = REPLY_HEAD + b"TSource Engine Query\0"
 

@@ -360,7 +360,7 @@ def one_line(value: str) -> str:
 
 
 def _unique_token(game: GameHeaders) -> str:
-    # The header is documented as a CRC64 of secret and address, but not of which bytes. So any 16 stable digits are
-    # sufficient.
+    # The header is documented as a CRC64 of secret and address, but not how their bytes are joined. So any 16 digits
+    # derived from both are sufficient.
     secret = f"{game.token_secret}{game.server_address}".encode("utf-8", "replace")
     return f"{crc32(secret):08x}{crc32(secret[::-1]):08x}"

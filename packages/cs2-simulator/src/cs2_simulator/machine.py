@@ -37,7 +37,7 @@ FATAL_ROUND = 4
 match."""
 
 FATAL_AFTER_MS = 12_000
-"""Milliseconds from the start of that round (FATAL_ROUND) until the server stops."""
+"""Milliseconds from the start of the round in which the server stops (see FATAL_ROUND) until it stops."""
 
 LOSS_SHARE = 0.02
 """Probability that a tick with lines begins a gap, in the scenario `log_loss`."""

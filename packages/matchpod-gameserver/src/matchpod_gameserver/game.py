@@ -49,7 +49,7 @@ TIMING = Timing()
 def exit_code(ended: int, *, is_requested: bool) -> int:
     """Return our exit code from the exit code of the game (-N: ended by signal N).
 
-    It is 0 only if the end was requested.
+    It is 0 only if the end was requested and the game was not ended by SIGKILL.
     """
     if is_requested and ended != -signal.SIGKILL:
         return 0

@@ -45,8 +45,8 @@ ends, so the real end is always tried."""
 _PREFIX = re.compile(r"(?:L )?(\d\d/\d\d/\d{4} - \d\d:\d\d:\d\d(?:\.\d{3})?)(?:: | - )", re.ASCII)
 _SECONDS = re.compile(r"([0-5]\d)(?:\.(\d{3}))?(?:: | - )", re.ASCII)
 
-# Number of tokens in the lines that contain free text, or a second name that is not at their end. If such a line
-# contains more tokens, it is ambiguous. In all other kinds of line, no token can be hidden.
+# Number of player tokens in each kind of line that contains free text, or a second name that is not at its end. A line
+# with more tokens is ambiguous. In all other kinds of line, no token can be hidden.
 _TOKENS_IN: dict[type, int] = {
     Attacked: 2, Killed: 2, BlindedBy: 2, Assisted: 1, Chat: 1, ChangedName: 1, Disconnected: 1,
 }  # fmt: skip

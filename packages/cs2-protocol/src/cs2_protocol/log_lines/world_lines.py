@@ -272,7 +272,7 @@ class ConsoleChat(WorldLine, frozen=True):
 
 
 class StatsMark(WorldLine, frozen=True):
-    """A fixed line of the JSON-like statistics block: its start, name, player list or end."""
+    """A line of the JSON-like statistics block that never varies: its first or last line, `name` or `players`."""
 
     mark: str
 

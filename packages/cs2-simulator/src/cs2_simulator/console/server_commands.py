@@ -64,7 +64,7 @@ def _load_workshop(parts: ServerParts, statement: ConsoleStatement) -> str:
 
 
 def _load(parts: ServerParts, name: str) -> str:
-    # As with every command that configures the server. The end of the map load restarts the countdown again.
+    # Restart the countdown, like each command that configures the server. The end of the map load restarts it again.
     parts.visitors.restart_countdown()
     parts.game.change_map(name)
     return ""

@@ -196,7 +196,7 @@ def _buckets(counts: Sequence[int]) -> str:
 
 _TICK_BUCKETS = _buckets([0, *[17153] * 9])
 _FRAME_BUCKETS = _buckets([0, 2326, 14639, 16832, 17120, 17143, 17147, *[17153] * 53])
-"""Frame time statistics. No reader uses them; they give the output a realistic length."""
+"""Frame time statistics. `cs2_protocol` does not read them; they give the output a realistic length."""
 
 _PROCESS = f"""{{{{
 \t"frametime_ms": 15.625260,
@@ -232,7 +232,7 @@ frame_sleep_time_5th_percentile=0.013009 frame_sleep_time_min=0.009257 frame_ani
 frame_animgraph_time_50th_percentile=0.000239 frame_animgraph_time_95th_percentile=0.000326
 frame_animgraph_time_max=0.000684 steam_loggedon=true
 """
-"""Metrics at the end of `status_json`. No reader uses them; they give the output a realistic length."""
+"""Metrics at the end of `status_json`. `cs2_protocol` does not read them; they give the output a realistic length."""
 
 _SERVER_END = "".join(
     f'\t\t"{name}": {value},\n' for name, value in (pair.split("=") for pair in _MEASURES.split())

@@ -80,7 +80,7 @@ class Arena:
     def write_last_lines(self) -> None:
         """Log the planned `left buyzone` lines.
 
-        They are omitted after the end of the map: a real log omits them for ten players.
+        They are omitted after the end of the map. In a real log, ten players who left then have no such line.
         """
         exits, self.buy_zone_exits = self.buy_zone_exits, []
         for player in exits:

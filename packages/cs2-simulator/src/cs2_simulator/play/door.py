@@ -1,8 +1,8 @@
 """Let players connect, join a team, chat and leave, and log each step.
 
 The steps are in the order of a real log: connected, validated, entered, switched from team. A player who returns during
-the same map gets back their user id, money and team, without `switched from team`. A step for a player who has already
-left is ignored, so scheduled steps need not be cancelled.
+the same map gets back their user id, money and team; `switched from team` is not logged then. A step for a player who
+has already left is ignored, so scheduled steps need not be cancelled.
 """
 
 from __future__ import annotations

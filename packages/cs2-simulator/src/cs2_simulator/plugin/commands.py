@@ -227,7 +227,7 @@ def _team_status(course: MatchCourse, series: Series, team: Team, score: int) ->
         "name": (series.match.team1 if is_team1 else series.match.team2).name,
         "series_score": series.wins[0 if is_team1 else 1],
         "current_map_score": score,
-        # MatchZy does not count clients. For each team, it reports whether the whole server is ready.
+        # MatchZy does not count clients, and `ready` of a team says whether all players of the server are ready.
         "connected_clients": -1,
         "ready": course.ready.is_everyone_ready,
         # The side is the game's name in lower case, `ct` or `terrorist`; get5 prints `t` instead.

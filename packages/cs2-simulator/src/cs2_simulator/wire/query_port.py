@@ -19,7 +19,7 @@ class QueryPort(asyncio.DatagramProtocol):
         self._transport: asyncio.DatagramTransport | None = None
 
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
-        self._transport = cast(asyncio.DatagramTransport, transport)  # its class is no subclass in Python 3.11
+        self._transport = cast(asyncio.DatagramTransport, transport)  # not an instance of it in Python 3.11
 
     def datagram_received(self, data: bytes, addr: tuple[str | object, int]) -> None:
         """Answer the first query with a challenge, as the game does, so that a spoofed sender is not flooded."""

@@ -44,8 +44,8 @@ LOCKSTEP_MS = 2_000
 TICK_MS = 1000 / TICKS_PER_S
 
 FLUSH_TIMEOUT_S = 1.0
-"""Seconds for which a server that quits tries to send its last lines. If hundreds of servers quit together, they need
-twice as long."""
+"""Seconds for which a server that quits tries to send its last lines. Hundreds of servers that quit together take
+twice this time."""
 
 MAX_REPORTS = 64
 """Maximum number of plugin events in flight per server. Further events are lost, as when a real plugin runs out of

@@ -106,7 +106,7 @@ class _Round:
             self._deaths_by_enemies.append((at_ms, attacker, target))
 
     def die(self, target: Tally) -> bool:
-        """Count a death of any cause. Return False if players respawn, or if the death was already counted."""
+        """Count any death; without respawns, only a player's first in a round. Return True for such a first death."""
         if self._has_respawns:
             target.deaths += 1
             return False
@@ -150,7 +150,7 @@ class _Round:
             tally.kast_rounds = tally.rounds_played
 
     def _count_round_kill(self, attacker: Tally, target: Tally, at_ms: int) -> None:
-        """Count the statistics of a kill that only modes without respawns have."""
+        """Count those statistics of a kill that exist only in modes without respawns."""
         attacker.kast_rounds = attacker.rounds_played
         _count_multi_kill(attacker)
         self._count_trade(attacker, target, at_ms)
@@ -252,7 +252,7 @@ class Book:
         self._is_open = False
 
     def round_started(self, number: int, team1: Sequence[Player], team2: Sequence[Player]) -> None:
-        """Start a round with the line-ups `team1` and `team2`. If round `number` was already played, discard it."""
+        """Start round `number` with these line-ups. If it was played before, discard its earlier counts."""
         if not self._is_open:
             return
         self._store_round()

@@ -227,8 +227,8 @@ class Battle:
         if not variables.is_on("mp_playercashawards"):
             return
         if not is_enemy:
-            # It is unknown which money changes are untracked. This choice is a guess, so that such lines occur in the
-            # log.
+            # The game logs some money changes without `(tracked)`, but it is unknown which. This is a guess, to have
+            # such lines in the log.
             change_money(self.arena, killer, variables.whole("cash_player_killed_teammate"), is_tracked=False)
         elif weapon.reward == _DEFAULT_REWARD:
             change_money(self.arena, killer, variables.whole("cash_player_killed_enemy_default"))

@@ -69,7 +69,7 @@ class _RespawnPlay:
             for player in self._arena.playing:
                 if player.is_alive:
                     continue
-                # A player whose death was not recorded has just joined.
+                # A player without a recorded death, such as one who has just joined, is spawned at once.
                 if now_ms - self._died_at_ms.get(player, -RESPAWN_MS) >= RESPAWN_MS - _CHECK_MS // 2:
                     self._respawn(player)
             yield _CHECK_MS

@@ -19,7 +19,7 @@ _ONE_SIDED_SHARE = 0.92
 _CT_ADVANTAGE = 0.08
 _SKILL_WEIGHT = 2.2
 _MONEY_WEIGHT = 0.55
-"""Weights of the difference between the sides, per player: in skill, and in equipment as a share of a full buy."""
+"""Weights of two differences between the sides, each per player: skill, and equipment as a share of a full buy."""
 _FULL_BUY = 4000
 _ARMOR_VALUE = 800
 

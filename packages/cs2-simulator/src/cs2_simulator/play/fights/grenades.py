@@ -42,7 +42,7 @@ _SELF_NEAR = {"hegrenade": 0.02, "fire": 0.03, "flashbang": 0.45}
 """Probabilities that a grenade affects an enemy, a team mate or its thrower. In a real log, 13 flashbangs each blinded
 1.2 enemies and 1.8 team mates on average, and every second flashbang its thrower."""
 _DEAD_BLINDED = 0.12
-"""Probability of a `blinded` line for a dead player. In the same log there were 6 such lines for the 13 flashbangs."""
+"""Probability of a `blinded` line for a dead player. In a real log there were 6 such lines for 13 flashbangs."""
 _AIMED_FLASH_S = 2.0
 """Minimum time in seconds for which the target of an aimed flashbang is blinded."""
 

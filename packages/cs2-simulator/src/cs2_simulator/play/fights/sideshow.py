@@ -14,7 +14,7 @@ from cs2_simulator.play.player import Player
 
 _STAYS_IN_BASE_MS = 5_000
 """Milliseconds after which no player leaves the buy zone. A player who would be slower stays in it: one player in
-seventy, which is one in about every seventh round."""
+seventy, so this happens in about every seventh round."""
 _THROWN = 0.75
 """Share of grenades that are thrown, if their owner lives long enough."""
 _CHICKENS = 0.6

@@ -33,7 +33,7 @@ REACH = {
 
 _CENTER = (600, 1300)
 _HALF_SIZE = 2400
-"""Center of all areas of a map (x, y), and distance from it to the edges, in game units."""
+"""Center of a map (x, y) before its shift (see `Terrain`), and distance from there to each edge, in game units."""
 
 Point = tuple[int, int, int]
 

@@ -1,8 +1,8 @@
 """Fill a server with bots up to `bot_quota` players, or fill its warmup, as the configuration of some servers does.
 
 Bots join after the first player. A player who joins a side replaces a bot: immediately in warmup, at the start of the
-next round in a match. A player who leaves is replaced by a bot. Matches of the service set `bot_quota 0`. So bots play
-only if the match's own variables request them, and the bots of a warmup are kicked at its end.
+next round in a match. A player who leaves is replaced by a bot. Matches of the service set `bot_quota 0`, so bots
+play only if the match's own variables request them. The bots of a warmup are kicked at its end.
 """
 
 from __future__ import annotations
@@ -26,10 +26,10 @@ BOT_SKILL = 0.6
 
 WARMUP_QUOTAS = (2, 4, 12)
 WARMUP_SHARE = 0.125
-"""Share of the servers with an ordinary scenario that fill warmup with bots."""
+"""Among servers with an ordinary scenario, the share of those that fill warmup with bots."""
 
 JOIN_MS = 20
-"""Delay in milliseconds before a bot joins. It then follows the last log line of a player who left in the same tick."""
+"""Delay in milliseconds before a bot joins. A bot that replaces a player is logged after the player's last line."""
 
 
 class Bots(Watcher):
@@ -48,7 +48,7 @@ class Bots(Watcher):
     # --- events --------------------------------------------------------------------------------------------------
 
     def map_loaded(self, map_name: str) -> None:
-        """Forget the known quota: the map load has reset it."""
+        """Forget the quota set by the match: the map load has reset `bot_quota`."""
         self._quota = 0
         self._is_warmup = True
 

@@ -79,7 +79,7 @@ class Chatter(Story):
 
     def went_live(self) -> None:
         self._is_warmup = False
-        self.cancel()  # cancel first: a match is often started twice within a few seconds
+        self.cancel()  # drops earlier greetings: a match is often started twice within a few seconds
         self._schedule_chat("greeting", GREETERS, GREETINGS)
         self._deathmatch.cancel()
         if self.is_deathmatch:

@@ -337,9 +337,9 @@ class Crowd:
                 return self._free_side()
 
     def _free_side(self) -> Side | None:
-        """Return the side with the slot of a guest who is gone for good.
+        """Return a side with a free slot; None if there is none.
 
-        Slots of guests who may still connect are not free.
+        The slot of a guest is free only if the guest is gone for good, not if they may still connect.
         """
         team = next((guest.team for guest in self.guests.values() if guest.stage is GuestStage.GONE), None)
         return None if team is None else self.side_of(team)

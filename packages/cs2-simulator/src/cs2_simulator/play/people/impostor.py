@@ -19,7 +19,7 @@ SPOOFS_PER_ROUND = 2
 SPOOF_MS = (2_000, 30_000)
 
 DEATHMATCH_SPOOF_MS = 10_000
-"""Average milliseconds between imitating messages in a deathmatch, which has no rounds."""
+"""Average milliseconds between messages that imitate log lines, in a deathmatch, which has no rounds."""
 
 
 def disguise(arena: Arena, guests: Sequence[Guest]) -> None:
@@ -57,9 +57,9 @@ class Impostors(Story):
             self.call_in(rng.randint(*SPOOF_MS), partial(self._crowd.door.rename, player, rng.choice(SPOOF_RENAMES)))
 
     def _impostors(self) -> list[Player]:
-        """Return the players with imitating names.
+        """Return the players whose names imitate log lines.
 
-        If the scenario was set too late for such names, return all players.
+        If there are none, such as when the scenario was set after they connected, return all players.
         """
         players = self._crowd.arena.playing
         return [player for player in players if player.person.name in SPOOF_NAMES] or players

@@ -52,7 +52,7 @@ def make_people(
     nicks: Mapping[int, str] | None = None,
     taken_names: Collection[str] = (),
 ) -> list[Participant]:
-    """Create `count` people, the first with `accounts` and `nicks`. Each group of TEAM_SIZE people has one AWPer."""
+    """Create `count` people, first those of `accounts` with their `nicks`. One of each TEAM_SIZE people is an AWPer."""
     salt = rng.getrandbits(64)
     chosen = list(accounts[:count])
     while len(chosen) < count:
