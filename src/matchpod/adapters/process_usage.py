@@ -39,7 +39,7 @@ def read_usage() -> ProcessUsage:
 
 
 def start_time_s() -> float:
-    """Return when this process was started, in seconds since the epoch. If that is unknown, return the current time."""
+    """Return the start time of this process in seconds since the epoch; the current time if that is unknown."""
     try:
         fields = (_SELF / "stat").read_text().rpartition(")")[2].split()
         boot_s = next(

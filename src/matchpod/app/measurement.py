@@ -23,7 +23,7 @@ _log = logging.getLogger(__name__)
 
 
 def measure(resources: Resources) -> tuple[Resources, Metrics, MatchSpans]:
-    """Return the resources with a measured database, and the metrics and spans of this process."""
+    """Return the resources with a database that records metrics, and the metrics and spans of this process."""
     registry = Registry()
     metrics = Metrics(registry, regions=[region.code for region in resources.settings.regions])
     _measure_process(registry, database="postgresql" if resources.db.is_postgres else "sqlite")

@@ -81,7 +81,7 @@ def shows_failing(event_type: str, *, attempts: int, created_at_ms: int, now_ms:
 
 
 def retry_at_ms(event_type: str, *, attempts: int, created_at_ms: int, now_ms: int, spread: float) -> int | None:
-    """Return when to retry a delivery after this many failed attempts; None if the delivery is given up.
+    """Return the time to retry a delivery after this many failed attempts; None if the delivery is given up.
 
     `spread` is a random number from 0 to 1 that determines the jitter.
     """

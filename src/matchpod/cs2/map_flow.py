@@ -516,7 +516,7 @@ class MapFlow(msgspec.Struct):
         return self.is_map_open and is_same_map(self.open_map, self.map_name)
 
     def _is_next_map(self, map_name: str) -> bool:
-        """True if a line after the end of a map names another map, because the line about its load was lost."""
+        """True if a line after the end of a map names another map. The line about loading that map was then lost."""
         return (
             self.phase is MapPhase.OVER and all((self.map_name, map_name)) and not is_same_map(self.map_name, map_name)
         )

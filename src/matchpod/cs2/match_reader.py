@@ -297,7 +297,7 @@ class MatchReader(msgspec.Struct, kw_only=True):
 
     @property
     def may_round_end_map(self) -> bool:
-        """True if a map with a score is live, and may end in the current round."""
+        """True if a map is live, other than in a deathmatch, and may end with the current round."""
         match, played = self.match, self.match.current_map
         is_scored = match.phase is MatchPhase.LIVE and played.is_scored
         return is_scored and self.interpreter.flow.end_rules.may_end((played.team1_score, played.team2_score))

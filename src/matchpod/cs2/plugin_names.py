@@ -13,8 +13,8 @@ from matchpod.core.model import GameSettings
 _KEPT = frozenset("0123456789 _-")
 
 _LAST_CHARACTER = "\uffff"
-"""The last character that is one UTF-16 code unit. The plugin reads a name as UTF-16 code units, and a later letter is
-two of them, neither of which is a letter."""
+"""The last character of the BMP. The plugin checks each UTF-16 code unit of a name. A letter beyond the BMP is a pair
+of surrogates there, which do not count as letters."""
 
 _UNNAMED = {Team.TEAM1: "Team 1", Team.TEAM2: "Team 2"}
 

@@ -16,8 +16,8 @@ because network delays stay the same."""
 
 
 START_FACTOR = 2
-"""Multiplier of the time to join: how long a match without automatic start waits for its players to start play once all
-of them have entered."""
+"""A match without automatic start is canceled if play does not begin within this many times the time to join, after all
+players have entered."""
 
 
 class Alarm(StrEnum):
@@ -104,18 +104,18 @@ class MatchAlarms(MatchState, kw_only=True):
             yield self.live_at_ms + to_ms(lasts_s), Alarm.TIME_UP
 
     def _joining_since_ms(self) -> int | None:
-        """Return when the time to join began; None if it is not running."""
+        """Return the time at which the time to join began; None if it is not running."""
         first_ms = self._first_joining_since_ms()
         return self._returning_since_ms() if first_ms is None else first_ms
 
     def _returning_since_ms(self) -> int | None:
-        """Return when the match began to wait for players who left or are loading; None if it is not waiting."""
+        """Return since when the match has waited for players who left or are loading; None if it is not waiting."""
         if self.roster_broken_ms is not None or not self._awaits_roster():
             return self.roster_broken_ms
         return self.presence.loading_since_ms()
 
     def join_deadline_ms(self) -> int | None:
-        """Return when the time to join ends; None if it is not running. Lost log lines may postpone the alarm."""
+        """Return the end of the time to join; None if it is not running. Lost log lines may postpone the alarm."""
         first_ms = self._first_joining_since_ms()
         return self._return_ms() if first_ms is None else self._join_end_ms(first_ms)
 
@@ -128,7 +128,7 @@ class MatchAlarms(MatchState, kw_only=True):
         return self.created_at_ms if self.allocated_at_ms is None else self.allocated_at_ms
 
     def _first_joining_since_ms(self) -> int | None:
-        """Return when the initial time to join began; None once all listed players have connected or a map was live."""
+        """Return the start of the first time to join; None once all listed players have connected or a map was live."""
         if not self.presence.ever_connected:
             return self._given_at_ms if self.was_pending else self.created_at_ms
         is_first = self.first_live_at_ms is None and self.presence.missing()
@@ -175,6 +175,6 @@ class MatchAlarms(MatchState, kw_only=True):
         return to_ms(self.timers.demo_s) if self.presence.is_map_over else 0
 
     def _demo_end_ms(self) -> int:
-        """Return when the recording of the map that has just ended is complete; 0 if no recording is awaited."""
+        """Return the time at which the demo of the map that has just ended is complete; 0 if no demo is awaited."""
         ended_ms, demo_ms = self.presence.map_change_at_ms, self._demo_ms()
         return 0 if ended_ms is None or not demo_ms else ended_ms + demo_ms

@@ -175,7 +175,7 @@ class Presence(msgspec.Struct, kw_only=True):
         return None if connection is None else connection.loading_ms
 
     def complete_since_ms(self) -> int | None:
-        """Return when the last awaited player entered; None if any has not entered, or no player is awaited."""
+        """Return the time at which the last awaited player entered; None if any is missing, or no player is awaited."""
         awaited = self.awaited
         entered = [self.connected[player].entered_ms for player in awaited if player in self.connected]
         known = [at_ms for at_ms in entered if at_ms is not None]

@@ -221,7 +221,7 @@ def _side_fault(side: str, *, is_open: bool) -> Fault | None:
 
 
 def _read_maps_won(fields: Fields, series_format: SeriesFormat | None) -> MapsWon:
-    """Return the number of maps that each team is given. Add a fault for a team that would already have won the series.
+    """Return how many maps each team has won before the series. Add a fault for a team that has then won the series.
 
     `series_format` is None if it is absent or invalid.
     """

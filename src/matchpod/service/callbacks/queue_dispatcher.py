@@ -171,7 +171,7 @@ class QueueDispatcher(ABC, Generic[Row]):
 
     @abstractmethod
     def retry_at_ms(self, row: Row, number: int) -> int | None:
-        """Return when to retry after attempt `number` has failed; None to give the row up."""
+        """Return the time to retry after attempt `number` has failed; None to give the row up."""
 
     @abstractmethod
     def log_fields(self, row: Row) -> dict[str, str | int | bool | None]:

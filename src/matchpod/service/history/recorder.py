@@ -98,7 +98,7 @@ class Recorder:
             await self._streams.compare(played.id)
 
     def due_ms(self, now_ms: int) -> int | None:
-        """Return when to call `write`: 0 for at once, for example after a status change; None without new items."""
+        """Return the time to call `write`: 0 for at once, for example after a status change; None without new items."""
         if self.is_paused(now_ms):
             return self._paused_until_ms
         if not self._written.maps:

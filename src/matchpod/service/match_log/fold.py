@@ -332,12 +332,12 @@ class Fold(msgspec.Struct):
         return self.reader.lines_read, self.reader.lines_unknown
 
     def due_ms(self) -> int | None:
-        """Return when the next deadline fires; None if there is no deadline."""
+        """Return the time of the next deadline; None if there is no deadline."""
         due_ms = self.reader.next_deadline_ms()
         return None if due_ms is None else self._postpone(due_ms)
 
     def observe_ms(self) -> int | None:
-        """Return when to append an OBSERVED entry if no other entry arrives; None without a deadline or any entry."""
+        """Return the time to append an OBSERVED entry if no other arrives; None without a deadline or any entry."""
         return None if self.last_ms is None or self.due_ms() is None else self.last_ms + OBSERVE_MS
 
     def wake_ms(self) -> int | None:
@@ -370,7 +370,7 @@ class Fold(msgspec.Struct):
         return None if found is None else (self._postpone(found[0] + self.reader.skipped_ms), found[1])
 
     def _postpone(self, due_ms: int) -> int:
-        """Return when a deadline fires at the earliest: at `due_ms`, or later if the match was resumed recently."""
+        """Return the earliest time for a deadline to fire: `due_ms`, or later if the match was resumed recently."""
         return max(due_ms, min(self.deadlines_wait_until_ms, due_ms + MAX_WAIT_MS))
 
     def result(self) -> bytes:

@@ -57,7 +57,7 @@ class StreamItem:
         return self._frame
 
     def server_frame(self, map_fields: bytes) -> bytes:
-        """Return the frame for the stream of a server, without the id. `map_fields` is JSON that identifies the map."""
+        """Return the frame for the stream of a server, without its `id:` line. `map_fields` are JSON members."""
         if self._server_frame is None:
             self._server_frame = b"\nevent: %b\ndata: {%b%b\n\n" % (type_of(self.line), map_fields, self.line[1:])
         return self._server_frame

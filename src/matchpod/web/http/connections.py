@@ -62,8 +62,8 @@ class Patience(msgspec.Struct, frozen=True, kw_only=True):
     """Time that a new connection has for its first request head before other connections may replace it; enough for a
     slow network."""
     send_s: float = 30.0
-    """Timeout for clients that do not read: the time in which none of the unsent bytes could be sent. It is checked at
-    the same interval, so a client has up to twice the time."""
+    """Timeout in seconds for clients that do not read: a connection ends if none of its unsent bytes could be sent for
+    this time. It is checked at the same interval, so a client has up to twice the time."""
     linger_s: float = 2.0
     """Time before the server closes a connection on which it has dropped data. If a connection is closed with unread
     data, the system resets it, and a client that has not read the last responses would lose them."""

@@ -54,7 +54,7 @@ class Door:
     def connect(self, person: Participant) -> Player | None:
         """Connect a person with their previous user id, else the lowest free one; return None if the server is full.
 
-        The player may already have left when this returns: a watcher can kick the player at once.
+        The player may already have left when this returns: a `Watcher` may kick the player at once.
         """
         arena = self._arena
         if len(arena.players) >= self.max_players:
