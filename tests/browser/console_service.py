@@ -221,6 +221,7 @@ class ConsoleService:
 
     def store_demo(self, server_id: str, body: bytes, file_name: str) -> None:
         """Store a demo of the first map of an ended match, as if it had been played and its server had uploaded it."""
+        self.running.wait_until_released(server_id)  # its maps are written for the last time before that
 
         async def store(resources: Resources) -> None:
             played = "UPDATE maps SET started_at_ms = 1 WHERE server_id = :id AND map_number = 1"
