@@ -315,18 +315,23 @@ async def wait_for_answer(line: ConsoleLine) -> None:
         await asyncio.sleep(pause_s)
 
 
-async def _is_log_stored(lease: Lease, deps: Deps, line: ConsoleLine) -> bool:
-    """True if the server posts its log to this process, or to another process that stores a post within the timeout."""
+async def _is_log_stored(lease: Lease, deps: Deps, line: ConsoleLine, *, has_begun: bool) -> bool:
+    """True if the server posts its log to this process, or if play has begun and another process stores its posts.
+
+    A post that is stored within the timeout proves that another process stores them.
+    """
     seq, _ = await raw_log.head(deps.db, lease.row.id)
     listeners = await _log_listeners(line)
     if deps.urls_of(lease.row).logs(deps.tokens_of(lease.row).log) in listeners:
         return True
-    if not any(map(lease.owns_log, log_tokens_in(listeners))):
+    if not (has_begun and any(map(lease.owns_log, log_tokens_in(listeners)))):
         return False
-    with suppress(TimeoutError):
+    try:
         async with asyncio.timeout(deps.intervals.first_log_s):
-            return await _wait_for_post(lease, deps, after_seq=seq)
-    return False
+            await _wait_for_post(lease, deps, after_seq=seq)
+    except TimeoutError:
+        return False
+    return True
 
 
 async def _log_listeners(line: ConsoleLine) -> tuple[str, ...]:
@@ -401,15 +406,14 @@ async def _has_entry(lease: Lease, deps: Deps, kind: EntryKind) -> bool:
 async def _is_configured(lease: Lease, deps: Deps, line: ConsoleLine) -> bool:
     """True if the match is loaded in the plugin, the server has all settings, and its log is being stored."""
     row, settings = lease.row, deps.settings_of(lease.row)
-    is_prepared = await _has_entry(lease, deps, EntryKind.PREPARED)
-    return (
-        match_commands.uses_plugin_match(settings)
-        and await _has_entry(lease, deps, EntryKind.CONFIGURED)
-        and await _is_log_stored(lease, deps, line)
-        and (status := await _plugin_match(line, row.plugin_match_id)) is not None
-        # Console variables that prolong the warmup have other values during play.
-        and (is_prepared or status.has_begun or not await wrong_settings(line, settings))
-    )
+    if not match_commands.uses_plugin_match(settings) or not await _has_entry(lease, deps, EntryKind.CONFIGURED):
+        return False
+    status = await _plugin_match(line, row.plugin_match_id)
+    if status is None or not await _is_log_stored(lease, deps, line, has_begun=status.has_begun):
+        return False
+    # Variables that hold the warmup have other values during play.
+    is_prepared = status.has_begun or await _has_entry(lease, deps, EntryKind.PREPARED)
+    return is_prepared or not await wrong_settings(line, settings)
 
 
 async def _finish(lease: Lease, deps: Deps, line: ConsoleLine) -> None:
@@ -425,14 +429,13 @@ async def _finish(lease: Lease, deps: Deps, line: ConsoleLine) -> None:
     await line.run(console_commands.set_command(match_commands.SHOTS_ADDRESS, shots_url))
 
 
-async def _wait_for_post(lease: Lease, deps: Deps, *, after_seq: int) -> bool:
+async def _wait_for_post(lease: Lease, deps: Deps, *, after_seq: int) -> None:
     """Wait until the log has a post of this attempt after `after_seq`. The caller sets the timeout."""
     row = lease.row
     for pause_s in _pauses():
         if await raw_log.has_kind(deps.db, row.id, EntryKind.LOG, after_seq=after_seq, attempt=row.attempt):
-            break
+            return
         await asyncio.sleep(pause_s)
-    return True
 
 
 async def _prove(line: ConsoleLine, settings: GameSettings) -> None:
